@@ -18,7 +18,7 @@ import graveler.sdk
 from graveler import requests
 from graveler.api.resources import GROUPS
 from graveler.cli.app import app
-from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
+from graveler.remote.repository import runs_remotely
 from graveler.requests.base import Repetition, Request
 from graveler.requests.merging import Replay
 
@@ -143,7 +143,7 @@ def page() -> str:
             "" if kind.repetition is Repetition.HARMLESS else kind.repetition.value,
             f"`lake/{kind.implementation.replace('.', '/').replace(':', '.py` `')}`",
             ", ".join(f"`{name}`" for name in over_http.get(kind, ())),
-            "yes" if kind in BEHIND_A_SERVER else "",
+            "yes" if runs_remotely(kind) else "",
             ", ".join(f"`{name}`" for name in handles.get(method, ())),
             ", ".join(f"`{name}`" for name in typed.get(method, ())),
         ]

@@ -2,24 +2,27 @@
 
 import inspect
 import re
-from collections.abc import Callable
-from types import CodeType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
 
+from graveler.api.idempotency import PARTITION
 from graveler.api.resources import GROUPS
-from graveler.api.routing import Route
 from graveler.lake.context import Context
 from graveler.lake.methods import RequestMethods
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.repository import function_of
+from graveler.model import SplitParameters
 from graveler.operations.pinned_requests import KINDS, LongRequest
-from graveler.remote.repository import _RUNS as BEHIND_A_SERVER
-from graveler.requests.base import Permission, Repetition, Request
+from graveler.remote.repository import runs_remotely
+from graveler.requests import committing, merging, refs, settings, staging
+from graveler.requests.base import CommitInfo, Permission, Repetition, Request
+from graveler.requests.fields import fields_of
 from graveler.requests.refs import CreateTag, DeleteTag
 from graveler.requests.staging import Duplicate
+from graveler.wire.request_shapes import shape_of
+from tests.api.support import Answer, EventClient, World, make_world
 from tests.make_request_docs import PAGE, every_request, operations, page
 
 NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag}
@@ -28,11 +31,11 @@ NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag}
 
 @pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
 def test_a_request_declares_fields_that_it_has(request_type: type[Request[Any]]) -> None:
-    fields = {field.name: field for field in msgspec.structs.fields(request_type)}
+    fields = fields_of(request_type)
     assert isinstance(request_type.permission, Permission)
     named = {*request_type.changes, *request_type.paths, *request_type.refs}
     assert named <= fields.keys()
-    assert all(fields[name].type is str and fields[name].required for name in named)
+    assert all(fields[name].type is str and fields[name].is_required for name in named)
     changes_branches = request_type.permission is Permission.WRITE and request_type not in NO_BRANCH
     assert bool(request_type.changes) == changes_branches
     assert request_type.can_be_long == (request_type in KINDS) == (request_type in get_args(LongRequest))
@@ -58,7 +61,7 @@ def _result(request_type: type[Request[Any]]) -> Any:
 
 
 def test_every_request_is_done_here_and_behind_a_server() -> None:
-    assert set(every_request()) - set(BEHIND_A_SERVER) == {Duplicate}
+    assert {kind for kind in every_request() if not runs_remotely(kind)} == {Duplicate}
 
 
 @pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
@@ -79,42 +82,76 @@ def test_a_method_with_keywords_has_the_fields_of_its_request(request_type: type
     assert {renamed.get(parameter, parameter) for parameter in parameters} == fields
 
 
-BY_REQUEST_ID = {"commit_info", "request_id", "once"}
-"""What a handler calls to hand the lake the ID of a repeated request; or it keeps its response."""
+KEYED: list[Request[Any]] = [
+    refs.CreateBranch(name="new", source="main"),
+    refs.RenameBranch(old="dev", new="renamed"),
+    refs.HardReset(branch="dev", ref="dev~1"),
+    refs.Undo(branch="dev"),
+    refs.CreateTag(name="new", ref="dev"),
+    refs.DeleteBranch(name="dev"),
+    refs.DeleteTag(name="tag"),
+    refs.RenewBranch(name="dev", owner="owner"),
+    refs.ReleaseBranch(name="dev", owner="owner"),
+    committing.Commit(branch="dev", info=CommitInfo("again"), allow_empty=True),
+    committing.Rewrite(branch="dev", split=SplitParameters(1 << 20, 2 << 20, 4)),
+    merging.Merge(source="dev", destination="main"),
+    merging.Revert(branch="dev", ref="dev"),
+    merging.CherryPick(branch="main", ref="dev~1"),
+    settings.SetMetadata(metadata={"k": "v"}),
+    settings.DeleteMetadata(keys=("k",)),
+    settings.DeleteRetention(),
+    settings.SetReadOnly(read_only=False),
+    staging.UpdateMetadata(branch="dev", path="a", metadata={"k": "v"}),
+]
 
 
-@pytest.mark.parametrize(
-    "route", [each for group in GROUPS for each in group.routes], ids=lambda route: route.operation
-)
-def test_a_route_treats_a_repeated_request_as_the_request_declares(route: Route) -> None:
-    declared = {kind.repetition for kind in route.requests} - {Repetition.HARMLESS}
-    called = _names(route.handler)
-    if Repetition.RESPONSE in declared:
-        assert "once" in called
-    elif Repetition.RESULT in declared:
-        assert called & BY_REQUEST_ID
-    elif route.requests:
-        assert not called & BY_REQUEST_ID, "declare what a repeated request does"
+@pytest.mark.parametrize("request_", KEYED, ids=lambda request: type(request).__name__)
+def test_a_request_that_is_repeated_under_its_key_has_the_effect_that_it_declares(request_: Request[Any]) -> None:
+    world = make_world()
+    opened = world.lake.create_repository("repo", "mem://repo")
+    opened.create_branch("dev", "main")
+    for number in range(2):
+        opened.upload("dev", "a", str(number).encode())
+        opened.commit("dev", str(number))
+    opened.create_tag("tag", "main")
+    before = keys_of(world)
+    shape = shape_of(type(request_))
+    path = shape.endpoint.template.format(repository="repo", **shape.path_of(request_))
+    query = {name: value for name, value in shape.query_of(request_).items() if value not in (None, False)}
+    call = EventClient(world)
+
+    def send() -> Answer:
+        document = msgspec.to_builtins(shape.document_of(request_))
+        return call(shape.endpoint.method, path, query, document, {"Idempotency-Key": "one"})
+
+    first = send()
+    state = opened.branches(show_hidden=True).results, opened.tags().results
+    again = send()
+    if request_.repetition is Repetition.HARMLESS:
+        assert keys_of(world) == before, "declare what a repeated request does"
+    else:
+        assert first.status in (200, 201, 204), first
+        assert (again.status, again.body) == (first.status, first.body)
+        assert len(keys_of(world)) > len(before)
+    assert (opened.branches(show_hidden=True).results, opened.tags().results) == state
+
+
+def keys_of(world: World) -> list[Any]:
+    """What the table holds for requests with a key."""
+    return list(world.lake.tables.query(PARTITION).items)
+
+
+def test_every_operation_that_is_made_from_a_request_is_repeated_here() -> None:
+    """CommitMetarange needs a file: :mod:`tests.api.test_commits` has it."""
+    assert {type(request) for request in KEYED} == {kind for kind in every_request() if kind.endpoint is not None} - {
+        committing.CommitMetarange
+    }
 
 
 @pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
 def test_the_lake_knows_results_by_the_request_id_alone(request_type: type[Request[Any]]) -> None:
     fields = {field.name for field in msgspec.structs.fields(request_type)}
     assert (request_type.repetition is Repetition.RESULT) == bool(fields & {"info", "request_id"})
-
-
-def _names(function: Callable[..., Any]) -> set[str]:
-    """The names that a function uses, or a function of its module that it calls."""
-    found: set[str] = set()
-    module = vars(inspect.getmodule(function))
-    waiting = [function.__code__]
-    while waiting:
-        code = waiting.pop()
-        inner = [each for each in code.co_consts if isinstance(each, CodeType)]
-        called = [module[name].__code__ for name in set(code.co_names) - found if inspect.isfunction(module.get(name))]
-        found |= {*code.co_names, *code.co_freevars}
-        waiting += inner + [each for each in called if each.co_filename == code.co_filename]
-    return found
 
 
 UNCHANGED_BY_BRANCH: set[str] = {"createBranch"}

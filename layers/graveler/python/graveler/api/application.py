@@ -19,7 +19,7 @@ from graveler.api.pages import page_outside
 from graveler.api.queries import split_query
 from graveler.api.resources import GROUPS
 from graveler.api.response import Response, error_response
-from graveler.api.routing import BodyKind, Route, Router
+from graveler.api.routing import SAFE, BodyKind, Route, Router
 from graveler.api.settings import Settings
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
@@ -29,8 +29,6 @@ from graveler.retention.operation import ALL_KINDS
 from graveler.wire.errors import UNEXPECTED_CODE, Error
 
 BASE: Final = "/api/v1"
-
-_SAFE: Final = ("GET", "HEAD")
 
 _log = logging.getLogger("graveler.api")
 
@@ -163,7 +161,7 @@ class Application:
             authorization = headers.get("authorization")
             cookie = "" if authorization else cookies(event)
             identity = self._access.authenticate(authorization, cookie, source_ip(event))
-            if not authorization and event.get("requestContext", {}).get("http", {}).get("method") not in _SAFE:
+            if not authorization and event.get("requestContext", {}).get("http", {}).get("method") not in SAFE:
                 expect_own_page(headers, has_body=bool(event.get("body") or event.get("graveler.body_file")))
         call = Call(
             event,

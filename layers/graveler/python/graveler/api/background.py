@@ -18,6 +18,7 @@ import msgspec
 
 from graveler.api.call import Call
 from graveler.api.errors import ApiError
+from graveler.api.idempotency import with_id
 from graveler.api.operation_documents import accepted, operations_of
 from graveler.api.response import Response
 from graveler.errors import TooMuchWorkError
@@ -43,8 +44,9 @@ def answer(call: Call, repository: str, request: LongRequest, render: Callable[[
     """Return the response to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the request.
 
     Cost: a table read, and the request; for an operation a transaction, and table reads while waiting. The repository's record is
-    cached for up to a minute, or until an error (:meth:`Lake.with_recent_repository`): changes of a branch read it together with
-    the branch."""
+    cached for up to a minute, or until an error (:meth:`Lake.with_recent_repository`): changes of a branch read it together with the branch.
+    """
+    request = with_id(call, request)
     return call.lake.with_recent_repository(repository, lambda opened: _answer(call, opened, request, render))
 
 

@@ -4,16 +4,20 @@ import time
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from graveler.access.audit import AuditLine, record
 from graveler.access.authentication import Access
 from graveler.access.permissions import Identity, Role
 from graveler.api.errors import bad_request
 from graveler.api.settings import Settings
+from graveler.lake.context import Context
 from graveler.lake.lake import Lake
 from graveler.operations.operator import Operator
+from graveler.requests.base import Request
 from graveler.storage.tables.port import Check
+
+T = TypeVar("T")
 
 IDEMPOTENCY_HEADER: Final = "idempotency-key"
 MAX_KEY: Final = 200
@@ -80,10 +84,18 @@ class Call:
         """The name for commits and reference logs."""
         return self.identity.name
 
-    def force(self, asked: bool | None) -> bool:
-        """Return whether the repository may be changed although it is read-only: only if ``asked``, and by an admin. For anyone
-        else the flag is ignored, and the error is that the repository is read-only."""
-        return bool(asked) and self.identity.role is Role.ADMIN
+    def force(self, wish: bool | None) -> bool:
+        """Return whether the repository may be changed although it is read-only: only at the client's ``wish``, and by an admin.
+        For anyone else the flag is ignored, and the error is that the repository is read-only."""
+        return bool(wish) and self.identity.role is Role.ADMIN
+
+    def context(self) -> Context:
+        """Return the context in which a request of the lake runs."""
+        return Context(by=self.committer, only_while=self.only_while)
+
+    def run(self, repository: str, request: Request[T]) -> T:
+        """Run a request in a repository. One table read, and the request."""
+        return self.lake.repository(repository).run(request, self.context())
 
     @property
     def request_key(self) -> str:

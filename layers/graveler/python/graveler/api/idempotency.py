@@ -16,12 +16,14 @@ other's response. They expire like the lake's own results of requests.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from math import inf
 from secrets import token_hex
-from typing import Final
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
@@ -29,10 +31,13 @@ from graveler.api.response import Response
 from graveler.errors import AlreadyExistsError, GravelerError, NotFoundError
 from graveler.lake.clock import Backoff
 from graveler.lake.committing.request_results import REQUEST_TTL
+from graveler.lake.in_parts.pinned import LongRequest
 from graveler.lake.stopped import StoppedError
-from graveler.requests.base import CommitInfo
+from graveler.requests.committing import CommitMetarange
 from graveler.storage.tables.port import Absent, Check, ConditionFailedError, Item, Key, Matches
 from graveler.system.pauses import WouldWaitError
+
+Committing = TypeVar("Committing", bound=LongRequest | CommitMetarange)
 
 PARTITION: Final = "requests"
 
@@ -227,8 +232,8 @@ def _recorded(item: Item) -> Response | None:
     return None
 
 
-def commit_info(
-    call: Call, message: str | None, metadata: Mapping[str, str] | None, created: int | None = None
-) -> CommitInfo:
-    """Return the commit's information: the client's words, the caller's name and the request's ID."""
-    return CommitInfo(message or "", call.committer, metadata or {}, created, request_id(call))
+def with_id(call: Call, request: Committing) -> Committing:
+    """Return a request that makes a commit together with the ID by which the lake recognizes it. Cost as :func:`request_id`."""
+    return (
+        request if not call.request_key else replace(request, info=replace(request.info, request_id=request_id(call)))
+    )

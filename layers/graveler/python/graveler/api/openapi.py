@@ -16,7 +16,7 @@ import msgspec
 from graveler import __version__
 from graveler.api.call import IDEMPOTENCY_HEADER
 from graveler.api.resources import GROUPS
-from graveler.api.routing import NO_HEADERS, Route, Router
+from graveler.api.routing import Route, Router
 from graveler.wire.errors import Error
 
 OPENAPI_VERSION: Final = "3.1.0"
@@ -111,7 +111,7 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "summary": summary,
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_headers(route)],
         "responses": {
-            str(status): _response(status, kind, schema_of, route.says if status < 300 else NO_HEADERS)
+            str(status): _response(status, kind, schema_of, route.response_headers if status < 300 else {})
             for status, kind in sorted({**implied_answers(route), **route.responses}.items())
         },
     }
@@ -180,11 +180,12 @@ def _headers(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _response(status: int, kind: Any, schema_of: dict[Any, Any], says: Mapping[str, str]) -> dict[str, Any]:
+def _response(status: int, kind: Any, schema_of: dict[Any, Any], headers: Mapping[str, str]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-    if says:
+    if headers:
         answer["headers"] = {
-            name.title(): {"description": what, "schema": {"type": "string"}} for name, what in says.items()
+            name.title(): {"description": description, "schema": {"type": "string"}}
+            for name, description in headers.items()
         }
     if kind is str:
         answer["content"] = {"text/plain": {"schema": {"type": "string"}}}
@@ -198,13 +199,13 @@ def _response(status: int, kind: Any, schema_of: dict[Any, Any], says: Mapping[s
 def main(arguments: Sequence[str]) -> int:
     """Write the document, or check it, and return the exit code."""
     file = Path(arguments[-1])
-    made = openapi_json()
+    document = openapi_json()
     if "--check" in arguments[:-1]:
-        if file.exists() and file.read_bytes() == made:
+        if file.exists() and file.read_bytes() == document:
             return 0
         sys.stderr.write(f"{file} does not match the routes; regenerate it with `make openapi`\n")
         return 1
-    file.write_bytes(made)
+    file.write_bytes(document)
     return 0
 
 

@@ -4,13 +4,14 @@ A route's parameters are a subclass of :class:`Query`. Parsing is lenient: ``a=`
 spelling, a parameter whose type is a tuple may repeat. Unknown parameters are ignored.
 """
 
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar, cast
 from urllib.parse import unquote_plus
 
 import msgspec
 from msgspec import Meta
 
 from graveler.api.errors import bad_request
+from graveler.wire.request_shapes import RequestShape
 
 DEFAULT_AMOUNT: Final = 100
 MAX_AMOUNT: Final = 1000
@@ -72,6 +73,21 @@ class ForceQuery(Query, frozen=True, kw_only=True):
 Q = TypeVar("Q", bound=Query)
 
 
+def query_of(shape: RequestShape[Any]) -> type[Query]:
+    """Return the query of a request: its ``force`` first, then the other fields, where an empty text means None."""
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    for name, field in shape.query.items():
+        if name == "force":
+            continue
+        if field.is_required:
+            fields.append((name, RequiredText))
+        else:
+            fields.append((name, str, "") if field.default is None else (name, field.type, field.default))
+    base = ForceQuery if "force" in shape.query else Query
+    name = f"{shape.kind.__name__}Query"
+    return cast(type[Query], msgspec.defstruct(name, fields, bases=(base,), frozen=True, kw_only=True))
+
+
 def split_query(raw: str) -> list[tuple[str, str]]:
     """Return the decoded names and values of a raw query string, in order, without those that have no value. 400 if it is not
     UTF-8."""
@@ -88,18 +104,18 @@ def split_query(raw: str) -> list[tuple[str, str]]:
 
 def read_query(kind: type[Q], pairs: list[tuple[str, str]]) -> Q:
     """Return the parameters as a value of their type. A 400 names the wrong parameter, and why."""
-    given: dict[str, str | list[str]] = {}
+    values: dict[str, str | list[str]] = {}
     for name, value in pairs:
         if name in kind._booleans:
-            given[name] = _BOOLEANS.get(value.lower(), value)
+            values[name] = _BOOLEANS.get(value.lower(), value)
         elif name in kind._lists:
-            listed = given.setdefault(name, [])
+            listed = values.setdefault(name, [])
             if isinstance(listed, list):
                 listed.append(value)
         else:
-            given[name] = value
+            values[name] = value
     try:
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise bad_request(f"query parameter: {error}") from None
 

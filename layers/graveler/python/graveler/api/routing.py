@@ -10,18 +10,20 @@ as few as possible. Design record 15 has the reasons, and the names that cannot 
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any, Final, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Any, Final, Required, TypeAlias, TypedDict, TypeVar, Unpack
 from urllib.parse import unquote
 
 import msgspec
 
 from graveler.api.call import Call
 from graveler.api.errors import UNKNOWN_ROUTE, ApiError, bad_request
-from graveler.api.queries import Query, read_query
+from graveler.api.queries import Query, query_of, read_query
 from graveler.api.response import Response
 from graveler.errors import UNREADABLE
-from graveler.requests.base import Permission, Request
+from graveler.requests.base import Function, Permission, Request
 from graveler.wire.errors import UNKNOWN_ROUTE_CODE
+from graveler.wire.request_shapes import RequestShape, shape_of
 
 Handler = Callable[..., Response]
 H = TypeVar("H", bound=Handler)
@@ -33,11 +35,12 @@ JOINED: Final = frozenset(("commit_id", "left", "ref", "right", "source", "tag",
 _JOINABLE: Final = 256
 """The segments of the longest path that is joined: no name of a ref has more than 128."""
 
-_KEPT: Final = 1024
-_KEPT_LENGTH: Final = 256
+_RECENT: Final = 1024
+_RECENT_LENGTH: Final = 256
 """Limits of the route cache, in entries and in characters of a path: any client may request anything."""
 
-NO_HEADERS: Final[Mapping[str, str]] = {}
+SAFE: Final = ("GET", "HEAD")
+"""Methods that change nothing."""
 _BRANCH_PARAMETERS: Final = ("branch", "destination")
 """Names of path parameters that hold the branch that a changing route changes."""
 _PATH_PARAMETERS: Final = ("path", "dest_path")
@@ -53,47 +56,109 @@ class BodyKind(Enum):
     UPLOAD = "upload"
 
 
-class Route(msgspec.Struct, frozen=True):
-    """One operation. ``requests`` are the lake's requests that it may run, which define what it needs. ``responses`` maps each
-    status to the document of its body (``str``: plain text; None: no body); ``says`` describes the headers of a successful
-    response. A route that ``scans`` may read a whole ref, or a history; its path ends with a word. A ``short`` one reads little,
-    all of it cached, and writes to the table once at most: a server may handle it without a thread
-    (:mod:`graveler.system.pauses`)."""
+class RouteOptions(TypedDict, total=False):
+    """What a route may declare, besides its method, path, operation and needs; see :class:`Route`."""
 
-    method: str
-    template: str
-    operation: str
-    permission: Permission | None
-    requests: tuple[type[Request[Any]], ...]
-    handler: Handler
-    responses: Mapping[int, Any]
-    tag: str
-    query: type[Query] | None
-    body: msgspec.json.Decoder[Any] | None
-    body_type: Any
+    responses: Required[Mapping[int, Any]]
+    response_headers: Mapping[str, str]
     raw_body: bool
-    branch_parameter: str | None
-    path_parameter: str | None
-    changes: bool
     branch_in_body: bool
-    says: Mapping[str, str]
     scans: bool
     short: bool
+    function: Function
+
+
+class Route:
+    """One operation.
+
+    ``requests`` are the lake's requests that it may run, which define what it needs. ``responses`` maps each status to the
+    document of its body (``str``: plain text; None: no body); ``response_headers`` describes the headers of a successful
+    response. ``raw_body``: the body is bytes that the handler reads itself. ``branch_in_body``: the handler itself requires the
+    permission, once it knows the branch. A route that ``scans`` may read a whole ref, or a history; its path ends with a word. A
+    ``short`` one reads little, all of it cached, and writes to the table once at most: a server may handle it without a thread
+    (:mod:`graveler.system.pauses`). ``function`` answers it on Lambda, by default the one for its method.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        template: str,
+        operation: str,
+        needs: Needs,
+        handler: Handler,
+        tag: str,
+        options: RouteOptions,
+    ) -> None:
+        self.method = method
+        self.template = template
+        self.operation = operation
+        self.permission, self.requests = _declared(needs)
+        self.handler = handler
+        self.responses = options["responses"]
+        self.tag = tag
+        self.raw_body = options.get("raw_body", False)
+        self.branch_in_body = options.get("branch_in_body", False)
+        self.response_headers = options.get("response_headers", {})
+        self.scans = options.get("scans", False)
+        self.short = options.get("short", False)
+        self.function = options.get("function") or ("read" if method in SAFE else "write")
+        self.branch_parameter = next((name for name in _BRANCH_PARAMETERS if f"{{{name}}}" in template), None)
+        self.changes = method not in SAFE and self.permission in (Permission.WRITE, Permission.ADMIN)
+        kinds = handler.__annotations__
+        self._request: type[Request[Any]] | None = kinds.get("request")
+        self._query: type[Query] | None = kinds.get("query")
+        self._body: Any = kinds.get("body")
+
+    @cached_property
+    def shape(self) -> RequestShape[Any] | None:
+        """The places of the fields of the request that its handler takes, if it takes one."""
+        return None if self._request is None else shape_of(self._request)
+
+    @cached_property
+    def query(self) -> type[Query] | None:
+        """The type of its query, if it has one."""
+        return self._query or (query_of(self.shape) if self.shape is not None and self.shape.query else None)
+
+    @cached_property
+    def body_type(self) -> Any:
+        """The type of its document, if it has one."""
+        return self._body if self.shape is None else self._body or self.shape.body
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
+        return msgspec.json.Decoder(self.body_type)
+
+    @cached_property
+    def path_parameter(self) -> str | None:
+        """The query parameter that holds the object that the route changes."""
+        return next((name for name in _PATH_PARAMETERS if self.query and name in self.query.__struct_fields__), None)
 
     @property
     def body_kind(self) -> BodyKind:
         """The size class of its requests' bodies."""
         if self.permission is None:
             return BodyKind.SMALL
-        return BodyKind.UPLOAD if self.raw_body else BodyKind.JSON if self.body is not None else BodyKind.SMALL
+        return BodyKind.UPLOAD if self.raw_body else BodyKind.JSON if self.has_body else BodyKind.SMALL
+
+    @property
+    def has_body(self) -> bool:
+        """Whether it has a JSON document."""
+        return self._body is not None or bool(self._request and self._request.endpoint and self._request.endpoint.body)
 
     def answer(self, call: Call, parameters: Mapping[str, str], pairs: list[tuple[str, str]]) -> Response:
         """Parse the parameters and call the handler."""
+        query = None if self.query is None else read_query(self.query, pairs)
+        body = _read_body(self._decoder, call.body_bytes()) if self.has_body else None
+        if self.shape is not None:
+            request = self.shape.request_of(parameters, query, body, call.committer, call.force)
+            if self._query is None:
+                return self.handler(call, parameters["repository"], request)
+            return self.handler(call, parameters["repository"], request, query)
         parsed: dict[str, Any] = {}
-        if self.query is not None:
-            parsed["query"] = read_query(self.query, pairs)
-        if self.body is not None:
-            parsed["body"] = _read_body(self.body, call.body_bytes())
+        if query is not None:
+            parsed["query"] = query
+        if body is not None:
+            parsed["body"] = body
         return self.handler(call, **parameters, **parsed)
 
     def permit(self, call: Call, parameters: Mapping[str, str]) -> None:
@@ -111,116 +176,40 @@ class Routes:
         self.tag = tag
         self.routes: list[Route] = []
 
-    def get(
-        self,
-        template: str,
-        operation: str,
-        needs: Needs,
-        *,
-        responses: Mapping[int, Any],
-        says: Mapping[str, str] = NO_HEADERS,
-        scans: bool = False,
-        short: bool = False,
+    def run(
+        self, kind: type[Request[Any]], *, also: tuple[type[Request[Any]], ...] = (), **options: Unpack[RouteOptions]
     ) -> Callable[[H], H]:
+        """Declare the operation of a request's endpoint, which may ``also`` run others. The handler takes the call, the
+        repository's name, the request, and perhaps a query of its own."""
+        endpoint = kind.endpoint
+        assert endpoint is not None, kind
+        options.setdefault("function", endpoint.function)
+        needs = (kind, *also)
+        return self.route(endpoint.method, endpoint.template, endpoint.operation, needs, **options)
+
+    def get(self, template: str, operation: str, needs: Needs, **options: Unpack[RouteOptions]) -> Callable[[H], H]:
         """Declare a GET."""
-        return self.route("GET", template, operation, needs, responses=responses, says=says, scans=scans, short=short)
+        return self.route("GET", template, operation, needs, **options)
 
-    def post(
-        self,
-        template: str,
-        operation: str,
-        needs: Needs,
-        *,
-        responses: Mapping[int, Any],
-        raw_body: bool = False,
-        branch_in_body: bool = False,
-        says: Mapping[str, str] = NO_HEADERS,
-        scans: bool = False,
-        short: bool = False,
-    ) -> Callable[[H], H]:
-        """Declare a POST. ``raw_body``: the body is bytes that the handler reads itself. ``branch_in_body``: the handler itself
-        requires the permission, once it knows the branch."""
-        return self.route(
-            "POST",
-            template,
-            operation,
-            needs,
-            responses=responses,
-            raw_body=raw_body,
-            branch_in_body=branch_in_body,
-            says=says,
-            scans=scans,
-            short=short,
-        )
+    def post(self, template: str, operation: str, needs: Needs, **options: Unpack[RouteOptions]) -> Callable[[H], H]:
+        """Declare a POST."""
+        return self.route("POST", template, operation, needs, **options)
 
-    def put(
-        self,
-        template: str,
-        operation: str,
-        needs: Needs,
-        *,
-        responses: Mapping[int, Any],
-        short: bool = False,
-    ) -> Callable[[H], H]:
+    def put(self, template: str, operation: str, needs: Needs, **options: Unpack[RouteOptions]) -> Callable[[H], H]:
         """Declare a PUT."""
-        return self.route("PUT", template, operation, needs, responses=responses, short=short)
+        return self.route("PUT", template, operation, needs, **options)
 
-    def delete(
-        self,
-        template: str,
-        operation: str,
-        needs: Needs,
-        *,
-        responses: Mapping[int, Any],
-        short: bool = False,
-    ) -> Callable[[H], H]:
+    def delete(self, template: str, operation: str, needs: Needs, **options: Unpack[RouteOptions]) -> Callable[[H], H]:
         """Declare a DELETE."""
-        return self.route("DELETE", template, operation, needs, responses=responses, short=short)
+        return self.route("DELETE", template, operation, needs, **options)
 
     def route(
-        self,
-        method: str,
-        template: str,
-        operation: str,
-        needs: Needs,
-        *,
-        responses: Mapping[int, Any],
-        raw_body: bool = False,
-        branch_in_body: bool = False,
-        says: Mapping[str, str] = NO_HEADERS,
-        scans: bool = False,
-        short: bool = False,
+        self, method: str, template: str, operation: str, needs: Needs, **options: Unpack[RouteOptions]
     ) -> Callable[[H], H]:
-        """Declare a route of any method. The types of ``query`` and ``body`` come from the handler's annotations."""
-
-        permission, requests = _declared(needs)
+        """Declare a route of any method. The types of ``request``, ``query`` and ``body`` come from the handler's annotations."""
 
         def declare(handler: H) -> H:
-            kinds = handler.__annotations__
-            body, query = kinds.get("body"), kinds.get("query")
-            self.routes.append(
-                Route(
-                    method,
-                    template,
-                    operation,
-                    permission,
-                    requests,
-                    handler,
-                    responses,
-                    self.tag,
-                    query,
-                    None if body is None else msgspec.json.Decoder(body),
-                    body,
-                    raw_body,
-                    next((name for name in _BRANCH_PARAMETERS if f"{{{name}}}" in template), None),
-                    next((name for name in _PATH_PARAMETERS if query and name in query.__struct_fields__), None),
-                    method not in ("GET", "HEAD") and permission in (Permission.WRITE, Permission.ADMIN),
-                    branch_in_body,
-                    says,
-                    scans,
-                    short,
-                )
-            )
+            self.routes.append(Route(method, template, operation, needs, handler, self.tag, options))
             return handler
 
         return declare
@@ -255,15 +244,15 @@ class Router:
         self._root = _Node()
         self._base = base
         self._joins = joins
-        self._found: dict[tuple[str, str], tuple[Route, Mapping[str, str]]] = {}
+        self._recent: dict[tuple[str, str], tuple[Route, Mapping[str, str]]] = {}
         """A cache of recent requests, since most are repeated."""
         self.routes: list[Route] = []
         for route in [route for group in groups for route in group.routes]:
             node = self._root
             names = []
-            for at, segment in enumerate(route.template.split("/")[1:]):
+            for index, segment in enumerate(route.template.split("/")[1:]):
                 if segment[:1] == "{":
-                    names.append((at, segment[1:-1]))
+                    names.append((index, segment[1:-1]))
                     node.parameter = node.parameter or _Node()
                     node = node.parameter
                     node.is_joined = segment[1:-1] in JOINED
@@ -277,14 +266,14 @@ class Router:
         """Return the route of a raw path, which begins with the router's ``base``, and its decoded parameters, which are shared
         between calls. :class:`ApiError`: 400 for an empty segment, 404 for an unknown path, 405 for a method that the path does
         not have."""
-        found = self._found.get((method, path))
-        if found is None:
-            found = self._search(method, path)
-            if len(path) <= _KEPT_LENGTH:
-                if len(self._found) >= _KEPT:
-                    self._found.clear()
-                self._found[method, path] = found
-        return found
+        match = self._recent.get((method, path))
+        if match is None:
+            match = self._search(method, path)
+            if len(path) <= _RECENT_LENGTH:
+                if len(self._recent) >= _RECENT:
+                    self._recent.clear()
+                self._recent[method, path] = match
+        return match
 
     def _search(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
         segments = (path[len(self._base) :] or "/").split("/")[1:]
@@ -299,7 +288,7 @@ class Router:
             raise ApiError(405, f"{method} is not allowed here; allowed: {allowed}", {"allow": allowed})
         node, segments = match
         route, names = node.routes[method]
-        return route, {name: _decoded(segments[at]) for at, name in names}
+        return route, {name: _decoded(segments[index]) for index, name in names}
 
     def _matched(self, segments: list[str], method: str | None) -> "tuple[_Node, list[str]] | None":
         """Return the node that has a route for the method (any: None), and the segments with those of one parameter joined."""
@@ -311,36 +300,36 @@ class Router:
         return _match_joined(self._root, segments, 0, method)
 
 
-def _match(node: _Node, segments: list[str], at: int, method: str | None) -> _Node | None:
+def _match(node: _Node, segments: list[str], index: int, method: str | None) -> _Node | None:
     """Return the node at the end of the path that has a route for the method (any: None)."""
-    if at == len(segments):
+    if index == len(segments):
         return node if (method in node.routes if method else node.routes) else None
-    segment = segments[at]
+    segment = segments[index]
     below = node.literals.get(segment)
     if below is not None:
-        match = _match(below, segments, at + 1, method)
+        match = _match(below, segments, index + 1, method)
         if match is not None:
             return match
     if node.parameter is not None and segment:
-        return _match(node.parameter, segments, at + 1, method)
+        return _match(node.parameter, segments, index + 1, method)
     return None
 
 
-def _match_joined(node: _Node, segments: list[str], at: int, method: str | None) -> "tuple[_Node, list[str]] | None":
-    """Return what :func:`_match` does, where parameters may take several segments, and the segments from ``at`` on with those of
-    one parameter joined."""
-    if at == len(segments):
+def _match_joined(node: _Node, segments: list[str], index: int, method: str | None) -> "tuple[_Node, list[str]] | None":
+    """Return what :func:`_match` does, where parameters may take several segments, and the segments from ``index`` on with those
+    of one parameter joined."""
+    if index == len(segments):
         return (node, []) if (method in node.routes if method else node.routes) else None
-    below = node.literals.get(segments[at])
+    below = node.literals.get(segments[index])
     if below is not None:
-        match = _match_joined(below, segments, at + 1, method)
+        match = _match_joined(below, segments, index + 1, method)
         if match is not None:
-            return match[0], [segments[at], *match[1]]
+            return match[0], [segments[index], *match[1]]
     if node.parameter is not None:
-        for end in range(at + 1, len(segments) + 1 if node.parameter.is_joined else at + 2):
+        for end in range(index + 1, len(segments) + 1 if node.parameter.is_joined else index + 2):
             match = _match_joined(node.parameter, segments, end, method)
             if match is not None:
-                return match[0], ["/".join(segments[at:end]), *match[1]]
+                return match[0], ["/".join(segments[index:end]), *match[1]]
     return None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.lake.objects.checked import OpenedObject
@@ -23,9 +23,11 @@ from graveler.model import (
     Settings,
     Tag,
 )
-from graveler.remote.connection import PAGE, Connection, Query, branch_path
+from graveler.remote.connection import PAGE, Connection, Query, Response, branch_path
 from graveler.remote.errors import refusal
+from graveler.remote.sending import send
 from graveler.remote.transfers import Transfers
+from graveler.requests.base import Request
 from graveler.system.forks import new_lock
 from graveler.wire import differences, documents, objects, refs, repositories
 from graveler.wire.errors import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
@@ -45,6 +47,11 @@ class RemoteReader:
         self._name = name
         self._base = ("repositories", name)
         self._transfers = Transfers(connection, name)
+
+    def _send(
+        self, request: Request[Any], *, headers: Mapping[str, str] | None = None, passing: Sequence[int] = ()
+    ) -> Response:
+        return send(self._connection, self._name, request, headers, passing)
 
     @property
     def connection(self) -> Connection:

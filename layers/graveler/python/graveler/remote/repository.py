@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from graveler.errors import (
     EmptySourceError,
@@ -18,7 +18,6 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
-from graveler.history.names import check_branch
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.methods import RequestMethods
 from graveler.model import (
@@ -26,17 +25,16 @@ from graveler.model import (
     Branch,
     Commit,
     CommitID,
-    MergeStrategies,
     MetarangeName,
     ObjectEntry,
-    Tag,
 )
-from graveler.remote.connection import PAGE, Query, Response, branch_path
+from graveler.remote.connection import PAGE, Response, branch_path
 from graveler.remote.errors import refusal
 from graveler.remote.replays import replay_conflicts
+from graveler.remote.sending import expect_no_date, read_result
 from graveler.remote.settings import SETTINGS_RUNS, RemoteSettings
-from graveler.requests import committing, staging
 from graveler.requests import refs as requests
+from graveler.requests import staging
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.exporting import Export, ExportReport
 from graveler.requests.importing import (
@@ -55,7 +53,6 @@ from graveler.system.temporary_files import own_folder
 from graveler.values.error_codes import rebuild
 from graveler.wire import documents, imports, objects, refs
 from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error
-from graveler.wire.mapping import document_of
 
 if TYPE_CHECKING:
     pass
@@ -74,54 +71,35 @@ class RemoteRepository(RemoteSettings, RequestMethods):
     that creates something takes effect once, however often the request had to be sent, and with a ``request_id`` also across
     several calls. Verbs that the API does not have raise :class:`InvalidError`, which says where to run them."""
 
+    def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
+        """Run a request as a local lake does. A server itself moves long work to the background, so limits are not sent. Cost:
+        one request, repeated while the server works on it, plus what the methods below state."""
+        run = _RUNS.get(type(request))
+        if run is not None:
+            result: T = run(self, request, context)
+            return result
+        if not runs_remotely(type(request)):
+            raise InvalidError(f"{type(request).__name__} does not work through a server; run it on the lake itself")
+        return read_result(request, self._send(request))
+
     # Refs
 
     def _run_create_branch(self, request: requests.CreateBranch, _: Context) -> Branch:
         """Create a branch. A server without support for owners creates it without one."""
-        body = document_of(refs.BranchCreation, request, owner=request.owner or None)
-        response = self._connection.call("POST", (*self._base, "branches"), None, body)
-        return Branch(request.name, CommitID(response.body.decode().strip().strip('"')), request.hidden)
-
-    def _run_renew_branch(self, request: requests.RenewBranch, _: Context) -> None:
-        """Renew a branch's lease. :class:`NotFoundError` also from a server without support for owners."""
-        path = branch_path(self._base, request.name, "lease")
-        self._connection.call("PUT", path, None, document_of(refs.LeaseRenewal, request))
+        text = self._send(request).body.decode()
+        return Branch(request.name, CommitID(text.strip().strip('"')), request.hidden)
 
     def _run_release_branch(self, request: requests.ReleaseBranch, _: Context) -> None:
-        path = branch_path(self._base, request.name, "lease")
-        self._connection.call("DELETE", path, {"owner": request.owner}, passing=(404,))
-
-    def _run_delete_branch(self, request: requests.DeleteBranch, _: Context) -> None:
-        query: Query = {"force": request.force, "at": request.at}
-        self._connection.call("DELETE", branch_path(self._base, request.name), query)
-
-    def _run_rename_branch(self, request: requests.RenameBranch, _: Context) -> Branch:
-        path = branch_path(self._base, request.old, "rename")
-        body = document_of(refs.RenameCreation, request)
-        return self._connection.call("POST", path, None, body).read(documents.Ref).branch()
+        self._send(request, passing=(404,))
 
     def _run_hard_reset(self, request: requests.HardReset, _: Context) -> Branch:
         """Move a branch. Two requests."""
-        path = branch_path(self._base, request.branch, "hard_reset")
         if request.request_id:  # the server knows a repeated request, whatever its ref is relative to
-            query: Query = {"ref": request.ref, "force": request.force}
-            self._connection.call("PUT", path, query, headers={"idempotency-key": request.request_id})
+            self._send(request, headers={"idempotency-key": request.request_id})
             return self.branch(request.branch)
-        goal = self.commit_of(request.ref).id
-        self._connection.call("PUT", path, {"ref": goal, "force": request.force})
-        return Branch(request.branch, goal)
-
-    def _run_undo(self, request: requests.Undo, _: Context) -> Branch:
-        path = branch_path(self._base, request.branch, "undo")
-        response = self._connection.call("POST", path, {"force": request.force}, key=request.request_id)
-        return response.read(documents.Ref).branch()
-
-    def _run_create_tag(self, request: requests.CreateTag, _: Context) -> Tag:
-        body = document_of(refs.TagCreation, request)
-        return self._connection.call("POST", (*self._base, "tags"), None, body).read(documents.Ref).tag()
-
-    def _run_delete_tag(self, request: requests.DeleteTag, _: Context) -> None:
-        self._connection.call("DELETE", (*self._base, "tags", request.name), {"force": request.force})
+        target = self.commit_of(request.ref).id
+        self._send(replace(request, ref=target))
+        return Branch(request.branch, target)
 
     # Uncommitted changes
 
@@ -215,9 +193,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_update_metadata(self, request: staging.UpdateMetadata, _: Context) -> ObjectEntry:
         """Replace an object's metadata. Two requests."""
-        path = branch_path(self._base, request.branch, "objects", "stat", "user_metadata")
-        query: Query = {"path": request.path, "force": request.force}
-        self._connection.call("PUT", path, query, {"set": dict(request.metadata)})
+        self._send(request)
         return self.stat(request.branch, request.path)
 
     def _run_reset(self, request: staging.Reset, _: Context) -> None:
@@ -240,83 +216,38 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     # Commits
 
-    def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
-        """Run a request as a local lake does. A server itself moves long work to the background, so limits are not sent. Cost:
-        one request, repeated while the server works on it, plus what the methods below state."""
-        do = _RUNS.get(type(request))
-        if do is None:
-            raise InvalidError(f"{type(request).__name__} does not work through a server; run it on the lake itself")
-        result: T = do(self, request, context)
-        return result
-
-    def _run_commit(self, request: committing.Commit | committing.CommitMetarange, _: Context) -> Commit:
-        body = document_of(refs.CommitCreation, request)
-        query: Query = {}
-        if isinstance(request, committing.CommitMetarange):
-            query = {"source_metarange": request.metarange, "parent": request.parent}
-        path = branch_path(self._base, request.branch, "commits")
-        return self._post(path, body, request.info, query).read(documents.Commit).value()
-
     def _run_merge(self, request: Merge, _: Context) -> Commit:
         """Merge. Two requests; on conflicts also :meth:`preview_merge`, which lists them."""
-        strategies = request.strategies
-        body = document_of(refs.Merge, request, strategy=strategies.default.value, strategies=_by_prefix(strategies))
-        path = (*self._base, "refs", request.source, "merge", check_branch(request.destination))
-        response = self._post(path, body, request.info, passing=(409,), dated=False)
+        response = self._send(request, passing=(409,))
         if response.status != 409:
             return self.commit_of(response.read(refs.MergeResult).reference)
         refused = refusal(409, response.read(Error), f"merging {request.source!r} into {request.destination!r}")
         if isinstance(refused, MergeConflictError):
-            conflicts = self.preview_merge(request.source, request.destination, strategies).conflicts
+            conflicts = self.preview_merge(request.source, request.destination, request.strategies).conflicts
             if conflicts:
                 raise MergeConflictError(request.source, request.destination, conflicts)
         raise refused
 
     def _run_revert(self, request: Revert, _: Context) -> Commit:
         """Revert. Two requests; on conflicts also those of :func:`graveler.remote.replays.replay_conflicts`."""
-        body = _replay_document(refs.RevertCreation, request)
-        response = self._post(
-            branch_path(self._base, request.branch, "revert"), body, request.info, passing=(409,), dated=False
-        )
+        response = self._send(request, passing=(409,))
         if response.status == 409:
             raise self._conflicts(request, response, f"reverting {request.ref!r} on {request.branch!r}")
         return self.commit_of(response.headers.get(documents.COMMIT_HEADER) or f"{request.branch}@")
 
     def _run_cherry_pick(self, request: CherryPick, _: Context) -> Commit:
         """Cherry-pick. Conflicts as for a revert."""
-        body = _replay_document(refs.CherryPickCreation, request)
-        path = branch_path(self._base, request.branch, "cherry-pick")
-        response = self._post(path, body, request.info, passing=(409,), dated=False)
+        response = self._send(request, passing=(409,))
         if response.status == 409:
             raise self._conflicts(request, response, f"picking {request.ref!r} onto {request.branch!r}")
         return response.read(documents.Commit).value()
-
-    def _run_rewrite(self, request: committing.Rewrite, _: Context) -> Commit:
-        body = document_of(refs.RewriteCreation, request, **asdict(request.split))
-        path = branch_path(self._base, request.branch, "rewrite")
-        return self._post(path, body, request.info, dated=False).read(documents.Commit).value()
-
-    def _post(
-        self,
-        path: Sequence[str],
-        body: object,
-        info: CommitInfo,
-        query: Query | None = None,
-        passing: Sequence[int] = (),
-        *,
-        dated: bool = True,
-    ) -> Response:
-        """Request a commit. :class:`InvalidError` for a creation time where the API accepts none."""
-        if not dated:
-            _expect_no_date(info)
-        return self._connection.call("POST", path, query, body, key=info.request_id, passing=passing)
 
     def written_by(self, branch: str, application: Application) -> Commit | None:
         """Return the commit that brought this version of an application, or a later one, to the branch; None if it is not written
         yet. Cost: one request; two if the commit exists."""
         path, query = branch_path(self._base, branch, "written"), {"application": application.id}
-        found = self._connection.get(path, refs.WrittenVersion, {**query, "version": application.version})
-        return None if found.commit_id is None else self.commit_of(found.commit_id)
+        written = self._connection.get(path, refs.WrittenVersion, {**query, "version": application.version})
+        return None if written.commit_id is None else self.commit_of(written.commit_id)
 
     def _conflicts(self, request: Replay, response: Response, doing: str) -> GravelerError:
         """Return the error that lists the conflicts; the server's own if no conflicts remain, or if it is another one."""
@@ -355,7 +286,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
         from graveler.lake.importing.sent_listing import write_listing
         from graveler.remote.operations import RemoteOperations
 
-        _expect_no_date(request.info)
+        expect_no_date(request.info)
         branch, options, info, progress = request.branch, request.options, request.info, context.progress
         namespace = self._connection.get(self._base, documents.Repository).storage_namespace
         with ExitStack() as stack:
@@ -388,7 +319,7 @@ class RemoteRepository(RemoteSettings, RequestMethods):
 
     def _run_import_addresses(self, request: ImportAddresses, context: Context) -> Imported:
         """Import and wait for the end; Ctrl-C cancels it. Two requests, and one per poll; two more for a dry run."""
-        _expect_no_date(request.info)
+        expect_no_date(request.info)
         body = {
             "paths": [imports.ImportLocation(one.type, one.address, one.destination) for one in request.sources],
             "commit": imports.CommitCreation(request.info.message, request.info.metadata),
@@ -467,30 +398,6 @@ def not_made(head: Commit, info: CommitInfo, metarange: MetarangeName) -> Commit
     return Commit(CommitID(""), (head.id,), metarange, "", info.message, now, generation, "", dict(info.metadata))
 
 
-def _expect_no_date(info: CommitInfo) -> None:
-    """Refuse a creation time where the API accepts none, with :class:`InvalidError`."""
-    if info.created is not None:
-        raise InvalidError("a server accepts created only for commits of uncommitted changes; leave it out")
-
-
-ReplayDocument = TypeVar("ReplayDocument", refs.RevertCreation, refs.CherryPickCreation)
-
-
-def _replay_document(kind: type[ReplayDocument], request: Replay) -> ReplayDocument:
-    info, strategies = request.info, request.strategies
-    return document_of(
-        kind,
-        request,
-        commit_overrides=refs.CommitOverrides(info.message or None, dict(info.metadata) or None),
-        strategy=strategies.default.value,
-        strategies=_by_prefix(strategies),
-    )
-
-
-def _by_prefix(strategies: MergeStrategies) -> list[refs.PrefixStrategy] | None:
-    return [refs.PrefixStrategy(prefix, strategy.value) for prefix, strategy in strategies.by_prefix] or None
-
-
 def _import_failure(failure: Error) -> GravelerError:
     return rebuild(failure.code, failure.fields, failure.sentence) or UnavailableError(
         f"the import failed on the server: {failure.sentence}"
@@ -518,20 +425,16 @@ def _expect_apart(same: bool, source: str, destination: str) -> None:
         )
 
 
+def runs_remotely(kind: type[Request[Any]]) -> bool:
+    """Return whether requests of a type work through a server."""
+    return kind in _RUNS or kind.endpoint is not None
+
+
 _RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Context], Any]]] = {
     **SETTINGS_RUNS,
     requests.CreateBranch: RemoteRepository._run_create_branch,
-    requests.RenewBranch: RemoteRepository._run_renew_branch,
     requests.ReleaseBranch: RemoteRepository._run_release_branch,
-    requests.DeleteBranch: RemoteRepository._run_delete_branch,
-    requests.RenameBranch: RemoteRepository._run_rename_branch,
     requests.HardReset: RemoteRepository._run_hard_reset,
-    requests.Undo: RemoteRepository._run_undo,
-    requests.CreateTag: RemoteRepository._run_create_tag,
-    requests.DeleteTag: RemoteRepository._run_delete_tag,
-    committing.Commit: RemoteRepository._run_commit,
-    committing.CommitMetarange: RemoteRepository._run_commit,
-    committing.Rewrite: RemoteRepository._run_rewrite,
     Merge: RemoteRepository._run_merge,
     Revert: RemoteRepository._run_revert,
     CherryPick: RemoteRepository._run_cherry_pick,
@@ -550,3 +453,4 @@ _RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Contex
     staging.UpdateMetadata: RemoteRepository._run_update_metadata,
     staging.Upload: RemoteRepository._run_upload,
 }
+"""Requests that are more than one HTTP request, or whose result is not the response's document."""

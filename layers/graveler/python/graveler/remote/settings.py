@@ -18,16 +18,11 @@ _ATTEMPTS: Final = 8
 class RemoteSettings(RemoteReader):
     """The runs of settings requests, each one request to the server unless stated otherwise."""
 
-    def _set_metadata(self, request: settings.SetMetadata, _: Context) -> Mapping[str, str]:
-        """Set metadata. Two requests."""
-        body = repositories.MetadataSet(dict(request.metadata))
-        self._connection.call("POST", (*self._base, "metadata"), {"force": request.force}, body)
-        return self.metadata()
-
-    def _delete_metadata(self, request: settings.DeleteMetadata, _: Context) -> Mapping[str, str]:
-        """Delete metadata. Two requests."""
-        body = repositories.MetadataKeys(list(request.keys))
-        self._connection.call("DELETE", (*self._base, "metadata"), {"force": request.force}, body)
+    def _change_metadata(
+        self, request: settings.SetMetadata | settings.DeleteMetadata, _: Context
+    ) -> Mapping[str, str]:
+        """Set or delete metadata. Two requests."""
+        self._send(request)
         return self.metadata()
 
     def _set_protection(self, request: settings.SetProtection, _: Context) -> str:
@@ -37,16 +32,16 @@ class RemoteSettings(RemoteReader):
 
     def _protect(self, request: settings.Protect, _: Context) -> tuple[str, ...]:
         """Add protection patterns. Two requests, repeated after losing a race."""
-        return self._change_protection(lambda there: (*there, *request.patterns), force=request.force)
+        return self._change_protection(lambda patterns: (*patterns, *request.patterns), force=request.force)
 
     def _unprotect(self, request: settings.Unprotect, _: Context) -> tuple[str, ...]:
         """Remove protection patterns. Cost as for adding."""
 
-        def without(there: tuple[str, ...]) -> tuple[str, ...]:
+        def without(patterns: tuple[str, ...]) -> tuple[str, ...]:
             for pattern in request.patterns:
-                if pattern not in there:
+                if pattern not in patterns:
                     raise NotFoundError(f"no rule protects {pattern!r}; list the existing ones")
-            return tuple(pattern for pattern in there if pattern not in request.patterns)
+            return tuple(pattern for pattern in patterns if pattern not in request.patterns)
 
         return self._change_protection(without, force=request.force)
 
@@ -54,13 +49,13 @@ class RemoteSettings(RemoteReader):
         self, change: Callable[[tuple[str, ...]], tuple[str, ...]], *, force: bool
     ) -> tuple[str, ...]:
         for _ in range(_ATTEMPTS):
-            there, etag = self.protection()
-            wanted = tuple(dict.fromkeys(change(there)))
+            current, etag = self.protection()
+            patterns = tuple(dict.fromkeys(change(current)))
             try:
-                self._put_protection(wanted, etag, force=force)
+                self._put_protection(patterns, etag, force=force)
             except PreconditionError:
                 continue
-            return wanted
+            return patterns
         raise BusyError(f"others keep changing the protected branches of {self._name!r}; try again")
 
     def _put_protection(self, patterns: Sequence[str], if_match: str | None, *, force: bool) -> None:
@@ -73,28 +68,19 @@ class RemoteSettings(RemoteReader):
         path = (*self._base, "settings", "gc_rules")
         self._connection.call("PUT", path, {"force": request.force}, rules_document(request.rules))
 
-    def _delete_retention(self, request: settings.DeleteRetention, _: Context) -> None:
-        self._connection.call("DELETE", (*self._base, "settings", "gc_rules"), {"force": request.force})
-
     def _set_import_sources(self, request: settings.SetImportSources, _: Context) -> None:
         body = repositories.ImportSources(None if request.prefixes is None else list(request.prefixes))
         self._connection.call("PUT", (*self._base, "settings", "import_sources"), {"force": request.force}, body)
 
-    def _set_read_only(self, request: settings.SetReadOnly, _: Context) -> None:
-        body = repositories.ReadOnly(request.read_only)
-        self._connection.call("PUT", (*self._base, "settings", "read_only"), None, body)
-
 
 SETTINGS_RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteSettings, Any, Context], Any]]] = {
-    settings.SetMetadata: RemoteSettings._set_metadata,
-    settings.DeleteMetadata: RemoteSettings._delete_metadata,
+    settings.SetMetadata: RemoteSettings._change_metadata,
+    settings.DeleteMetadata: RemoteSettings._change_metadata,
     settings.SetProtection: RemoteSettings._set_protection,
     settings.Protect: RemoteSettings._protect,
     settings.Unprotect: RemoteSettings._unprotect,
     settings.SetRetention: RemoteSettings._set_retention,
-    settings.DeleteRetention: RemoteSettings._delete_retention,
     settings.SetImportSources: RemoteSettings._set_import_sources,
-    settings.SetReadOnly: RemoteSettings._set_read_only,
 }
 
 

@@ -27,9 +27,9 @@ class Commit(Request[model.Commit], frozen=True, kw_only=True):
         "POST",
         "/repositories/{repository}/branches/{branch}/commits",
         "commit",
-        "commit",
-        "CommitCreation",
-        "The commit to create. ``date`` (Unix seconds, from 1970 to a day from now) overrides the current time.",
+        function="commit",
+        body="CommitCreation",
+        meaning="The commit to create. ``date`` (Unix seconds, from 1970 to a day from now) overrides the current time.",
         needed=("message",),
         info="dated",
     )
@@ -102,10 +102,11 @@ class Rewrite(Request[model.Commit], frozen=True, kw_only=True):
         "POST",
         "/repositories/{repository}/branches/{branch}/rewrite",
         "rewriteBranch",
-        "merge",
-        "RewriteCreation",
-        """The split parameters of the new tree: a range ends once it has ``max_size`` bytes of keys (plus 32 per key), or
-        ``min_size`` bytes and a key whose hash is divisible by ``raggedness``.""",
+        function="merge",
+        body="RewriteCreation",
+        meaning="""
+    The split parameters of the new tree: a range ends once it has ``max_size`` bytes of keys (plus 32 per key), or
+    ``min_size`` bytes and a key whose hash is divisible by ``raggedness``.""",
     )
 
     branch: str

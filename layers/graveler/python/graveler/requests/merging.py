@@ -45,14 +45,14 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
         "POST",
         "/repositories/{repository}/refs/{source}/merge/{destination}",
         "mergeIntoBranch",
-        "merge",
-        "Merge",
-        """The options of a merge. Graveler's own are: ``strategies``, by prefix, with ``strategy`` for all other paths;
-        ``untouched``, prefixes below which the destination must be unchanged since the base, else 409; and ``application``: a
-        version that the destination already has is not merged again. With ``beside_uncommitted``, uncommitted changes of the
-        destination block the merge only if it would change the same objects, or if they are below ``untouched``.
-        ``expected_head`` and ``expected_destination`` are commit IDs: if the source, or the destination, is at another commit,
-        412.""",
+        function="merge",
+        body="Merge",
+        meaning="""
+    The options of a merge. Graveler's own are: ``strategies``, by prefix, with ``strategy`` for all other paths;
+    ``untouched``, prefixes below which the destination must be unchanged since the base, else 409; and ``application``: a version
+    that the destination already has is not merged again. With ``beside_uncommitted``, uncommitted changes of the destination
+    block the merge only if it would change the same objects, or if they are below ``untouched``. ``expected_head`` and
+    ``expected_destination`` are commit IDs: if the source, or the destination, is at another commit, 412.""",
     )
 
     source: str
@@ -116,11 +116,12 @@ class Revert(Replay, frozen=True, kw_only=True):
         "POST",
         "/repositories/{repository}/branches/{branch}/revert",
         "revertBranch",
-        "merge",
-        "RevertCreation",
-        """The commit to revert. ``parent_number`` (from 1) selects the parent against which a merge is reverted; 0 is the only
-        parent of an ordinary commit. Graveler's own are ``strategy`` and ``strategies``, as in a merge whose source is the state
-        before the commit.""",
+        function="merge",
+        body="RevertCreation",
+        meaning="""
+    The commit to revert. ``parent_number`` (from 1) selects the parent against which a merge is reverted; 0 is the only parent
+    of an ordinary commit. Graveler's own are ``strategy`` and ``strategies``, as in a merge whose source is the state before the
+    commit.""",
         needed=("parent_number",),
         info="overrides",
     )
@@ -136,9 +137,10 @@ class CherryPick(Replay, frozen=True, kw_only=True):
         "POST",
         "/repositories/{repository}/branches/{branch}/cherry-pick",
         "cherryPick",
-        "merge",
-        "CherryPickCreation",
-        """The commit to apply to the branch. ``parent_number`` is as for a revert; null means 0. Graveler's own are ``strategy``
-        and ``strategies``, as in a merge whose source is the commit.""",
+        function="merge",
+        body="CherryPickCreation",
+        meaning="""
+    The commit to apply to the branch. ``parent_number`` is as for a revert; null means 0. Graveler's own are ``strategy`` and
+    ``strategies``, as in a merge whose source is the commit.""",
         info="overrides",
     )

@@ -1,9 +1,9 @@
 """Requests that create, move and remove branches and tags. The context holds the requester, for the reference log."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from graveler.model import Branch, CommitID, Tag
-from graveler.requests.base import Permission, Repetition, Request
+from graveler.requests.base import Endpoint, Field, Permission, Repetition, Request
 
 
 class CreateBranch(Request[Branch], frozen=True, kw_only=True):
@@ -21,12 +21,21 @@ class CreateBranch(Request[Branch], frozen=True, kw_only=True):
     refs: ClassVar = ("source",)
     repetition: ClassVar = Repetition.RESPONSE
     implementation: ClassVar = "refs.create_delete:create_branch"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/branches",
+        "createBranch",
+        body="BranchCreation",
+        meaning="""
+    The branch to create. ``source`` is any ref expression. A hidden branch may have an ``owner``: a transaction, which must
+    renew the branch's lease.""",
+    )
 
     name: str
     source: str
     hidden: bool = False
-    owner: str = ""
     force: bool = False
+    owner: str = ""
 
 
 class RenewBranch(Request[None], frozen=True, kw_only=True):
@@ -36,8 +45,15 @@ class RenewBranch(Request[None], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("name",)
     implementation: ClassVar = "refs.create_delete:renew_branch"
+    endpoint: ClassVar = Endpoint(
+        "PUT",
+        "/repositories/{repository}/branches/{branch}/lease",
+        "renewLease",
+        body="LeaseRenewal",
+        meaning="The transaction that works on the branch: the ``owner`` given when the branch was created.",
+    )
 
-    name: str
+    name: Annotated[str, Field(wire="branch")]
     owner: str
 
 
@@ -47,8 +63,9 @@ class ReleaseBranch(Request[None], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("name",)
     implementation: ClassVar = "refs.create_delete:release_branch"
+    endpoint: ClassVar = Endpoint("DELETE", "/repositories/{repository}/branches/{branch}/lease", "releaseLease")
 
-    name: str
+    name: Annotated[str, Field(wire="branch")]
     owner: str
 
 
@@ -62,10 +79,11 @@ class DeleteBranch(Request[None], frozen=True, kw_only=True):
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("name",)
     implementation: ClassVar = "refs.create_delete:delete_branch"
+    endpoint: ClassVar = Endpoint("DELETE", "/repositories/{repository}/branches/{branch}", "deleteBranch")
 
-    name: str
-    at: CommitID | None = None
+    name: Annotated[str, Field(wire="branch")]
     force: bool = False
+    at: CommitID | None = None
 
 
 class RenameBranch(Request[Branch], frozen=True, kw_only=True):
@@ -82,9 +100,16 @@ class RenameBranch(Request[Branch], frozen=True, kw_only=True):
     changes: ClassVar = ("old", "new")
     repetition: ClassVar = Repetition.RESPONSE
     implementation: ClassVar = "refs.rename:rename"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/branches/{branch}/rename",
+        "renameBranch",
+        body="RenameCreation",
+        meaning="The new name of a branch.",
+    )
 
-    old: str
-    new: str
+    old: Annotated[str, Field(wire="branch")]
+    new: Annotated[str, Field(wire="name")]
     force: bool = False
 
 
@@ -104,6 +129,7 @@ class HardReset(Request[Branch], frozen=True, kw_only=True):
     refs: ClassVar = ("ref",)
     repetition: ClassVar = Repetition.RESULT
     implementation: ClassVar = "refs.move:hard_reset"
+    endpoint: ClassVar = Endpoint("PUT", "/repositories/{repository}/branches/{branch}/hard_reset", "hardResetBranch")
 
     branch: str
     ref: str
@@ -124,6 +150,7 @@ class Undo(Request[Branch], frozen=True, kw_only=True):
     changes: ClassVar = ("branch",)
     repetition: ClassVar = Repetition.RESULT
     implementation: ClassVar = "refs.move:undo"
+    endpoint: ClassVar = Endpoint("POST", "/repositories/{repository}/branches/{branch}/undo", "undoBranch")
 
     branch: str
     request_id: str = ""
@@ -137,8 +164,15 @@ class CreateTag(Request[Tag], frozen=True, kw_only=True):
     refs: ClassVar = ("ref",)
     repetition: ClassVar = Repetition.RESPONSE
     implementation: ClassVar = "refs.create_delete:create_tag"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/tags",
+        "createTag",
+        body="TagCreation",
+        meaning="The tag to create. ``ref`` is any ref expression.",
+    )
 
-    name: str
+    name: Annotated[str, Field(wire="id")]
     ref: str
     force: bool = False
 
@@ -148,6 +182,7 @@ class DeleteTag(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.WRITE
     implementation: ClassVar = "refs.create_delete:delete_tag"
+    endpoint: ClassVar = Endpoint("DELETE", "/repositories/{repository}/tags/{tag}", "deleteTag")
 
-    name: str
+    name: Annotated[str, Field(wire="tag")]
     force: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from graveler.model import RetentionRules
-from graveler.requests.base import Permission, Request
+from graveler.requests.base import Endpoint, Permission, Request
 
 
 class SetMetadata(Request[Mapping[str, str]], frozen=True, kw_only=True):
@@ -16,6 +16,14 @@ class SetMetadata(Request[Mapping[str, str]], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.ADMIN
     implementation: ClassVar = "settings.change:set_metadata"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/metadata",
+        "setRepositoryMetadata",
+        body="MetadataSet",
+        meaning="The keys and values to set.",
+        query=("force",),
+    )
 
     metadata: Mapping[str, str]
     force: bool = False
@@ -26,6 +34,14 @@ class DeleteMetadata(Request[Mapping[str, str]], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.ADMIN
     implementation: ClassVar = "settings.change:delete_metadata"
+    endpoint: ClassVar = Endpoint(
+        "DELETE",
+        "/repositories/{repository}/metadata",
+        "deleteRepositoryMetadata",
+        body="MetadataKeys",
+        meaning="The keys to remove.",
+        query=("force",),
+    )
 
     keys: tuple[str, ...]
     force: bool = False
@@ -84,6 +100,7 @@ class DeleteRetention(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.ADMIN
     implementation: ClassVar = "settings.change:delete_retention"
+    endpoint: ClassVar = Endpoint("DELETE", "/repositories/{repository}/settings/gc_rules", "deleteGCRules")
 
     force: bool = False
 
@@ -108,5 +125,12 @@ class SetReadOnly(Request[None], frozen=True, kw_only=True):
 
     permission: ClassVar = Permission.ADMIN
     implementation: ClassVar = "settings.change:set_read_only"
+    endpoint: ClassVar = Endpoint(
+        "PUT",
+        "/repositories/{repository}/settings/read_only",
+        "setReadOnly",
+        body="ReadOnly",
+        meaning="The read-only setting of a repository: if true, only forced changes are accepted.",
+    )
 
     read_only: bool

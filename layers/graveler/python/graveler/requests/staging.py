@@ -1,10 +1,10 @@
 """Requests that change the uncommitted state of a branch: objects staged, copied, moved, deleted; changes dropped."""
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from graveler.model import ObjectEntry
-from graveler.requests.base import Permission, Request
+from graveler.requests.base import Endpoint, Field, Permission, Request
 
 
 class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
@@ -180,10 +180,18 @@ class UpdateMetadata(Request[ObjectEntry], frozen=True, kw_only=True):
     changes: ClassVar = ("branch",)
     paths: ClassVar = ("path",)
     implementation: ClassVar = "objects.copying:update_metadata"
+    endpoint: ClassVar = Endpoint(
+        "PUT",
+        "/repositories/{repository}/branches/{branch}/objects/stat/user_metadata",
+        "updateObjectUserMetadata",
+        body="UserMetadata",
+        meaning="The new user metadata, which replaces all existing user metadata.",
+        query=("path", "force"),
+    )
 
     branch: str
     path: str
-    metadata: Mapping[str, str]
+    metadata: Annotated[Mapping[str, str], Field(wire="set")]
     force: bool = False
 
 

@@ -125,12 +125,6 @@ class ObjectStageCreation(Struct, frozen=True):
     force: bool = False
 
 
-class UserMetadata(Struct, frozen=True):
-    """The new user metadata, which replaces all existing user metadata."""
-
-    set: Mapping[str, str]
-
-
 class UnderlyingObjectProperties(Struct, frozen=True):
     """The properties of an object in the object store."""
 

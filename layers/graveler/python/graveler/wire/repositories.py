@@ -20,18 +20,6 @@ class RepositoryCreation(Struct, frozen=True):
     metadata: dict[str, str] | None = None
 
 
-class MetadataSet(Struct, frozen=True):
-    """The keys and values to set."""
-
-    metadata: dict[str, str]
-
-
-class MetadataKeys(Struct, frozen=True):
-    """The keys to remove."""
-
-    keys: list[str]
-
-
 class GCRule(Struct, frozen=True):
     """The number of days for which objects that a branch no longer shows are kept."""
 
@@ -63,9 +51,3 @@ class ImportSources(Struct, frozen=True):
     them. null means all that the deployment allows."""
 
     prefixes: list[str] | None
-
-
-class ReadOnly(Struct, frozen=True):
-    """The read-only setting of a repository: if true, only forced changes are accepted."""
-
-    read_only: bool

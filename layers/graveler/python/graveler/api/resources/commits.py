@@ -9,7 +9,7 @@ from graveler import model
 from graveler.api.background import answer
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
-from graveler.api.idempotency import commit_info
+from graveler.api.idempotency import with_id
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -20,9 +20,7 @@ from graveler.requests import committing
 from graveler.requests.base import Permission
 from graveler.wire.documents import Commit, CommitList, commit_document, pagination, results
 from graveler.wire.errors import Error
-from graveler.wire.mapping import request_of
 from graveler.wire.operations import OperationDocument
-from graveler.wire.refs import CommitCreation
 
 routes = Routes("commits")
 
@@ -60,10 +58,9 @@ class LogQuery(Query, frozen=True, kw_only=True):
         return self.amount if self.amount > 0 else DEFAULT_AMOUNT
 
 
-@routes.post(
-    "/repositories/{repository}/branches/{branch}/commits",
-    "commit",
-    (committing.Commit, committing.CommitMetarange),
+@routes.run(
+    committing.Commit,
+    also=(committing.CommitMetarange,),
     responses={
         201: Commit,
         202: OperationDocument,
@@ -74,29 +71,26 @@ class LogQuery(Query, frozen=True, kw_only=True):
         412: Error,
     },
 )
-def commit(call: Call, repository: str, branch: str, query: CommitQuery, body: CommitCreation) -> Response:
+def commit(call: Call, repository: str, request: committing.Commit, query: CommitQuery) -> Response:
     """Commit all uncommitted changes of a branch."""
-    ready, parent = MetarangeName(query.source_metarange), CommitID(query.parent)
-    info, force = commit_info(call, body.message, body.metadata, body.created), call.force(body.force)
     try:
-        if ready or parent:
-            made = request_of(
-                committing.CommitMetarange,
-                body,
-                branch=branch,
-                metarange=ready,
-                parent=parent or None,
-                info=info,
-                force=force,
-            )
-            return _made(call.lake.repository(repository).run(made))
-        request = request_of(committing.Commit, body, branch=branch, info=info, force=force)
-        return answer(call, repository, request, _made)
+        if not query.source_metarange and not query.parent:
+            return answer(call, repository, request, _created)
+        of_metarange = committing.CommitMetarange(
+            branch=request.branch,
+            metarange=MetarangeName(query.source_metarange),
+            parent=CommitID(query.parent) if query.parent else None,
+            info=request.info,
+            allow_empty=request.allow_empty,
+            force=request.force,
+        )
+        of_metarange = with_id(call, of_metarange)
+        return _created(call.lake.repository(repository).run(of_metarange))
     except NoChangesError as error:
         raise ApiError(400, "commit: no changes", cause=error) from None
 
 
-def _made(commit: model.Commit) -> Response:
+def _created(commit: model.Commit) -> Response:
     return json_response(commit_document(commit), 201)
 
 
@@ -110,10 +104,10 @@ def _made(commit: model.Commit) -> Response:
 def get_commit(call: Call, repository: str, commit_id: str, query: CommitOfQuery) -> Response:
     """Describe the commit of any ref expression."""
     opened = call.lake.repository(repository, commit_id)
-    found = opened.commit_of(commit_id)
+    commit = opened.commit_of(commit_id)
     if query.kept:
         opened.expect_kept(commit_id)
-    return json_response(commit_document(found))
+    return json_response(commit_document(commit))
 
 
 @routes.get(

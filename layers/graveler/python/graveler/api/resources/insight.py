@@ -8,11 +8,10 @@ from msgspec.structs import asdict
 
 from graveler.api.call import Call
 from graveler.api.queries import PageQuery, Query, RequiredText
-from graveler.api.resources.refs import merge_strategies
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.lake.reading.summary import Summary
-from graveler.model import CommonPrefix, Conflict, ObjectEntry
+from graveler.model import CommonPrefix, Conflict, MergeStrategy, ObjectEntry
 from graveler.requests.base import Permission
 from graveler.wire.differences import (
     Annotation,
@@ -80,9 +79,7 @@ class FsckQuery(Query, frozen=True, kw_only=True):
 )
 def preview_merge(call: Call, repository: str, source: str, destination: str, query: PreviewQuery) -> Response:
     """Show what a merge would do, with every conflict, without changing anything."""
-    preview = call.lake.repository(repository).preview_merge(
-        source, destination, merge_strategies(query.strategy, None)
-    )
+    preview = call.lake.repository(repository).preview_merge(source, destination, MergeStrategy(query.strategy))
     after = query.after.encode()
     behind = (c for c in preview.conflicts if c.path.startswith(query.prefix) and c.path.encode() > after)
     page = list(islice(behind, query.limit + 1))
@@ -157,7 +154,7 @@ def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Re
     "annotateObjects",
     Permission.READ,
     responses={200: AnnotationList, 400: Error, 404: Error},
-    says=SAYS_COMMIT,
+    response_headers=SAYS_COMMIT,
     scans=True,
 )
 def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery) -> Response:

@@ -34,7 +34,6 @@ from graveler.wire.objects import (
     PathList,
     StatsOfMany,
     UnderlyingObjectProperties,
-    UserMetadata,
     object_document,
     prefix_document,
 )
@@ -155,7 +154,7 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
     "listObjects",
     Permission.READ,
     responses={200: ObjectStatsList, 400: Error, 404: Error, 412: Error},
-    says=SAYS_STATE,
+    response_headers=SAYS_STATE,
     short=True,
 )
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
@@ -328,15 +327,10 @@ def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body
     return json_response(object_document(entry), 201)
 
 
-@routes.put(
-    _BRANCH_OBJECTS + "/stat/user_metadata",
-    "updateObjectUserMetadata",
-    staging.UpdateMetadata,
-    responses={204: None, 400: Error, 403: Error, 404: Error},
-)
-def update_user_metadata(call: Call, repository: str, branch: str, query: WriteQuery, body: UserMetadata) -> Response:
+@routes.run(staging.UpdateMetadata, responses={204: None, 400: Error, 403: Error, 404: Error})
+def update_user_metadata(call: Call, repository: str, request: staging.UpdateMetadata) -> Response:
     """Replace an object's user metadata."""
-    call.lake.repository(repository).update_metadata(branch, query.path, body.set, force=call.force(query.force))
+    call.run(repository, request)
     return no_content()
 
 

@@ -8,20 +8,18 @@ from graveler.api.background import answer
 from graveler.api.call import Call
 from graveler.api.differences import against, committed_diff, diff_list, outlined_diff, uncommitted_diff
 from graveler.api.errors import ApiError, bad_request
-from graveler.api.idempotency import commit_info
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import GravelerError, MergeConflictError, TouchedError
-from graveler.model import Change, Commit, MergeStrategies, MergeStrategy
+from graveler.model import Change, Commit
 from graveler.requests import merging
 from graveler.requests.base import Permission
 from graveler.wire.differences import Diff, DiffList
 from graveler.wire.documents import SAYS_COMMITS, commit_headers
 from graveler.wire.errors import NO_COMMON_HISTORY_CODE, Error, document
-from graveler.wire.mapping import request_of
 from graveler.wire.operations import OperationDocument
-from graveler.wire.refs import Merge, MergeBase, MergeRefusal, MergeResult, PrefixStrategy
+from graveler.wire.refs import MergeBase, MergeRefusal, MergeResult
 
 routes = Routes("refs")
 
@@ -34,17 +32,7 @@ class DiffRefsQuery(PageQuery, frozen=True, kw_only=True):
     include_right_stats: bool = False
 
 
-def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | None) -> MergeStrategies:
-    """Return the strategies of a request."""
-    return MergeStrategies(
-        MergeStrategy(strategy or ""),
-        tuple((one.prefix, MergeStrategy(one.strategy)) for one in by_prefix or ()),
-    )
-
-
-@routes.post(
-    "/repositories/{repository}/refs/{source}/merge/{destination}",
-    "mergeIntoBranch",
+@routes.run(
     merging.Merge,
     responses={
         200: MergeResult,
@@ -56,17 +44,8 @@ def merge_strategies(strategy: str | None, by_prefix: list[PrefixStrategy] | Non
         412: Error,
     },
 )
-def merge_into_branch(call: Call, repository: str, source: str, destination: str, body: Merge) -> Response:
+def merge_into_branch(call: Call, repository: str, request: merging.Merge) -> Response:
     """Merge what a ref changed since the common base into a branch, as a commit."""
-    request = request_of(
-        merging.Merge,
-        body,
-        source=source,
-        destination=destination,
-        info=commit_info(call, body.message, body.metadata),
-        strategies=merge_strategies(body.strategy, body.strategies),
-        force=call.force(body.force),
-    )
 
     def render(commit: Commit) -> Response:
         return json_response(MergeResult(commit.id))
@@ -94,12 +73,12 @@ def _refused(error: GravelerError, words: str) -> Response:
 def find_merge_base(call: Call, repository: str, source: str, destination: str) -> Response:
     """Find the best common ancestor of two refs."""
     opened = call.lake.repository(repository)
-    one, other = opened.commit_of(source).id, opened.commit_of(destination).id
-    base = opened.base_of(one, other)
+    source_id, destination_id = opened.commit_of(source).id, opened.commit_of(destination).id
+    base = opened.base_of(source_id, destination_id)
     if base is None:
         words = f"{source!r} and {destination!r} have no common history"
         raise ApiError(400, words, code=NO_COMMON_HISTORY_CODE)
-    return json_response(MergeBase(one, other, base))
+    return json_response(MergeBase(source_id, destination_id, base))
 
 
 @routes.get(
@@ -107,12 +86,12 @@ def find_merge_base(call: Call, repository: str, source: str, destination: str) 
     "diffRefs",
     Permission.READ,
     responses={200: DiffList, 400: Error, 404: Error},
-    says=SAYS_COMMITS,
+    response_headers=SAYS_COMMITS,
 )
 def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRefsQuery) -> Response:
     """List the differences between two refs."""
     opened = call.lake.repository(repository)
-    asked = {
+    place = {
         "prefix": query.prefix,
         "after": query.after,
         "delimiter": query.delimiter,
@@ -120,16 +99,16 @@ def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRef
     if right.endswith("$"):
         if right[:-1] != left.removesuffix("@"):
             raise bad_request(f"{right!r} means uncommitted changes, which can be compared only with {right[:-1]!r}")
-        outlines = opened.uncommitted_outline(right[:-1], **asked, amount=query.limit)
+        outlines = opened.uncommitted_outline(right[:-1], **place, amount=query.limit)
         return json_response(diff_list(outlines, uncommitted_diff), headers=commit_headers(outlines))
     if query.kind == "two_dot" and not query.include_right_stats:
-        outlines = opened.diff_outline(left, right, **asked, amount=query.limit)
+        outlines = opened.diff_outline(left, right, **place, amount=query.limit)
         return json_response(diff_list(outlines, outlined_diff), headers=commit_headers(outlines))
     if query.kind == "two_dot":
-        page = opened.diff(left, right, **asked, amount=query.limit)
+        page = opened.diff(left, right, **place, amount=query.limit)
         shown = diff_list(page, lambda change: committed_diff(change, stats=True))
         return json_response(shown, headers=commit_headers(page))
-    page = opened.compare(left, right, **asked, amount=query.limit)
+    page = opened.compare(left, right, **place, amount=query.limit)
     in_conflict = against(opened, page)
 
     def render(change: Change) -> Diff | None:

@@ -26,10 +26,7 @@ from graveler.wire.repositories import (
     GCRule,
     GCRules,
     ImportSources,
-    MetadataKeys,
-    MetadataSet,
     ProtectionRule,
-    ReadOnly,
     RepositoryCreation,
 )
 
@@ -143,27 +140,17 @@ def get_metadata(call: Call, repository: str) -> Response:
     return json_response(call.lake.repository(repository).repository.settings.metadata)
 
 
-@routes.post(
-    "/repositories/{repository}/metadata",
-    "setRepositoryMetadata",
-    settings.SetMetadata,
-    responses={204: None, 400: Error, 403: Error, 404: Error},
-)
-def set_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataSet) -> Response:
+@routes.run(settings.SetMetadata, responses={204: None, 400: Error, 403: Error, 404: Error})
+def set_metadata(call: Call, repository: str, request: settings.SetMetadata) -> Response:
     """Set some keys of the metadata; the others stay."""
-    call.lake.repository(repository).set_metadata(body.metadata, force=call.force(query.force))
+    call.run(repository, request)
     return no_content()
 
 
-@routes.delete(
-    "/repositories/{repository}/metadata",
-    "deleteRepositoryMetadata",
-    settings.DeleteMetadata,
-    responses={204: None, 403: Error, 404: Error},
-)
-def delete_metadata(call: Call, repository: str, query: ForceQuery, body: MetadataKeys) -> Response:
+@routes.run(settings.DeleteMetadata, responses={204: None, 403: Error, 404: Error})
+def delete_metadata(call: Call, repository: str, request: settings.DeleteMetadata) -> Response:
     """Remove some keys of the metadata."""
-    call.lake.repository(repository).delete_metadata(body.keys, force=call.force(query.force))
+    call.run(repository, request)
     return no_content()
 
 
@@ -201,7 +188,7 @@ def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) 
     """Replace the retention rules."""
     branches = {rule.branch_id: rule.retention_days for rule in body.branches}
     rules = RetentionRules(body.default_retention_days, branches)
-    call.lake.repository(repository).set_retention(rules, force=call.force(query.force))
+    call.run(repository, settings.SetRetention(rules=rules, force=call.force(query.force)))
     return no_content()
 
 
@@ -211,15 +198,10 @@ def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) 
     settings.DeleteRetention,
     responses={204: None, 403: Error, 404: Error},
 )
-@routes.delete(
-    "/repositories/{repository}/settings/gc_rules",
-    "deleteGCRules",
-    settings.DeleteRetention,
-    responses={204: None, 403: Error, 404: Error},
-)
-def delete_gc_rules(call: Call, repository: str, query: ForceQuery) -> Response:
+@routes.run(settings.DeleteRetention, responses={204: None, 403: Error, 404: Error})
+def delete_gc_rules(call: Call, repository: str, request: settings.DeleteRetention) -> Response:
     """Remove the retention rules."""
-    call.lake.repository(repository).delete_retention(force=call.force(query.force))
+    call.run(repository, request)
     return no_content()
 
 
@@ -250,9 +232,11 @@ def get_branch_protection(call: Call, repository: str) -> Response:
 def set_branch_protection(call: Call, repository: str, query: ForceQuery, body: list[ProtectionRule]) -> Response:
     """Replace the patterns of protected branches; with the header `If-Match`, only if they still have that ETag."""
     condition = call.headers.get("if-match", "*").strip()
-    patterns = [rule.pattern for rule in body]
     if_match = None if condition == "*" else condition.removeprefix("W/").strip('"')
-    call.lake.repository(repository).set_protection(patterns, if_match=if_match, force=call.force(query.force))
+    request = settings.SetProtection(
+        patterns=tuple(rule.pattern for rule in body), if_match=if_match, force=call.force(query.force)
+    )
+    call.run(repository, request)
     return no_content()
 
 
@@ -274,19 +258,15 @@ def set_import_sources(call: Call, repository: str, query: ForceQuery, body: Imp
     opened = call.lake.repository(repository)
     if body.prefixes is not None:
         AllowedSources(body.prefixes)  # refuses ambiguous addresses
-    opened.set_import_sources(body.prefixes, force=call.force(query.force))
+    prefixes = None if body.prefixes is None else tuple(body.prefixes)
+    opened.run(settings.SetImportSources(prefixes=prefixes, force=call.force(query.force)))
     return no_content()
 
 
-@routes.put(
-    "/repositories/{repository}/settings/read_only",
-    "setReadOnly",
-    settings.SetReadOnly,
-    responses={204: None, 400: Error, 404: Error},
-)
-def set_read_only(call: Call, repository: str, body: ReadOnly) -> Response:
+@routes.run(settings.SetReadOnly, responses={204: None, 400: Error, 404: Error})
+def set_read_only(call: Call, repository: str, request: settings.SetReadOnly) -> Response:
     """Refuse every change that is not forced, or allow changes again. Uncommitted changes stay."""
-    call.lake.repository(repository).set_read_only(body.read_only)
+    call.run(repository, request)
     return no_content()
 
 
