@@ -10,7 +10,7 @@ import pytest
 from graveler.api.idempotency import PARTITION
 from graveler.api.resources import GROUPS
 from graveler.lake.context import Context
-from graveler.lake.methods import RequestMethods
+from graveler.lake.keyword_methods import KeywordMethods
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.repository import function_of
 from graveler.model import SplitParameters
@@ -68,7 +68,7 @@ def test_every_request_is_done_here_and_behind_a_server() -> None:
 def test_a_method_with_keywords_has_the_fields_of_its_request(request_type: type[Request[Any]]) -> None:
     """Those of the commit's info by themselves; what a caller cannot say in one value has another name."""
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", request_type.__name__).lower()
-    parameters = set(inspect.signature(getattr(RequestMethods, name)).parameters) - {
+    parameters = set(inspect.signature(getattr(KeywordMethods, name)).parameters) - {
         "self",
         "by",
         "progress",

@@ -8,9 +8,11 @@ from graveler.access.sources import ImportSources
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
 from graveler.api.header_values import is_header_value
+from graveler.lake.context import Context
 from graveler.lake.objects.stage import Accept
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry, Settings
+from graveler.requests.staging import Link
 
 
 def entry_to_stage(
@@ -96,13 +98,14 @@ def expect_sources(call: Call, repository: OpenRepository, entries: Sequence[Obj
 def link_one(call: Call, repository: str, branch: str, entry: ObjectEntry, *, absent: bool, force: bool) -> None:
     """Link an existing object, if permitted; with ``absent``, only if the branch has none at its path."""
 
-    def link(found: OpenRepository) -> None:
+    def link(recent: OpenRepository) -> None:
+        request = Link(branch=branch, entry=entry, if_absent=absent, force=force)
         if absent:
             current = call.lake.repository(repository)
             expect_sources(call, current, [entry])
-            current.link(branch, entry, if_absent=True, force=force)
+            current.run(request)
         else:
-            found.link(branch, entry, force=force, accept=expect_sources(call, found, [entry]))
+            recent.run(request, Context(accept=expect_sources(call, recent, [entry])))
 
     call.lake.with_recent_repository(repository, link)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from graveler.lake.context import UNLIMITED, Context
-from graveler.lake.methods import RequestMethods, strategies_of
+from graveler.lake.keyword_methods import KeywordMethods, strategies_of
 from graveler.lake.opening.repositories import KnownRepository
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.settings.rules import Intent, etag
@@ -48,7 +48,7 @@ def function_of(kind: type[Request[Any]]) -> Callable[..., Any]:
     return function
 
 
-class OpenRepository(RepositoryReader, RequestMethods):
+class OpenRepository(RepositoryReader, KeywordMethods):
     """All verbs of a repository: the reads of :class:`RepositoryReader`, and the changes. Cheap to make; safe to share between
     threads.
 
@@ -58,7 +58,7 @@ class OpenRepository(RepositoryReader, RequestMethods):
     """
 
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
-        """See :meth:`RequestMethods.run`."""
+        """See :meth:`KeywordMethods.run`."""
         kind = type(request)
         result: T = (_loaded.get(kind) or function_of(kind))(self.parts, request, context)
         return result

@@ -19,7 +19,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.lake.context import UNLIMITED, Context
-from graveler.lake.methods import RequestMethods
+from graveler.lake.keyword_methods import KeywordMethods
 from graveler.model import (
     Application,
     Branch,
@@ -65,7 +65,7 @@ _LISTING: Final = ".graveler/listing"
 """The path under which a listing is sent. No object of this path is created."""
 
 
-class RemoteRepository(RemoteSettings, RequestMethods):
+class RemoteRepository(RemoteSettings, KeywordMethods):
     """All verbs of a repository behind the HTTP API, those of :class:`graveler.lake.repository.OpenRepository`. The server
     records the access key's owner, so ``by`` and ``committer`` are ignored. Each verb is one request unless stated otherwise; one
     that creates something takes effect once, however often the request had to be sent, and with a ``request_id`` also across

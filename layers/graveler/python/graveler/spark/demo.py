@@ -20,7 +20,10 @@ from pyspark.sql import functions as sql
 import graveler.spark
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
+from graveler.requests.base import CommitInfo
 from graveler.requests.importing import ListingOptions
+from graveler.requests.merging import Merge
+from graveler.requests.refs import CreateBranch
 from graveler.spark.linking import Mode
 from graveler.spark.session import local_session
 from graveler.system.secret_variables import without_secrets
@@ -74,7 +77,7 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
     tell(f"   {summary_of(spark, repository, 'main')}")
 
     tell("3. On a branch, one day is rewritten")
-    repository.create_branch("fix-day-1", "main")
+    repository.run(CreateBranch(name="fix-day-1", source="main"))
     again = events(spark, 4).filter("day = '2026-01-01'").withColumn("amount", sql.col("amount") * 10)
     write(repository, "fix-day-1", again, "Day 1 was in cents", "dynamic")
     tell(f"   fix-day-1: {summary_of(spark, repository, 'fix-day-1')}")
@@ -85,7 +88,8 @@ def tell_story(spark: SparkSession, repository: OpenRepository, folder: Path, te
     tell(f"   the difference, in files: {', '.join(f'{row[1]} {row[0]}' for row in changes)}")
 
     tell("4. Merge, and read the old version")
-    repository.merge("fix-day-1", "main", message="Merge fix-day-1", committer="ada")
+    info = CommitInfo("Merge fix-day-1", "ada")
+    repository.run(Merge(source="fix-day-1", destination="main", info=info))
     tell(f"   main:      {summary_of(spark, repository, 'main')}")
     tell(f"   {before[:16]}: {summary_of(spark, repository, before)}")
 

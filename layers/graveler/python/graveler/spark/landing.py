@@ -31,10 +31,15 @@ from graveler.errors import (
 )
 from graveler.history.names import check_tag
 from graveler.lake.committing.applications import LARGEST_VERSION
+from graveler.lake.context import Context
 from graveler.lake.refs.hidden_branch import HIDDEN, hidden_name
 from graveler.lake.repository import OpenRepository
 from graveler.location.environment import ServedLake, user_name
 from graveler.model import Application, Commit, CommitID
+from graveler.requests import committing as requests
+from graveler.requests.base import CommitInfo
+from graveler.requests.merging import Merge
+from graveler.requests.refs import CreateBranch, CreateTag, DeleteBranch, ReleaseBranch
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.spark.transaction_session import deciding
 
@@ -119,12 +124,11 @@ def begin(
         # It has an owner until it has its terms: if this process dies before, the branch is unknown to users, and a collector
         # removes it.
         owner = token_hex(16)
-        found.create_branch(hidden, branch, by=by, hidden=True, owner=owner)
+        found.run(CreateBranch(name=hidden, source=branch, hidden=True, owner=owner), Context(by=by))
         all_metadata = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
-        found.commit(
-            hidden, message or f"Transaction on {branch}", committer=by, metadata=all_metadata, allow_empty=True
-        )
-        found.release_branch(hidden, owner)
+        info = CommitInfo(message or f"Transaction on {branch}", by, all_metadata)
+        found.run(requests.Commit(branch=hidden, info=info, allow_empty=True))
+        found.run(ReleaseBranch(name=hidden, owner=owner))
         return hidden
 
 
@@ -174,7 +178,8 @@ def _note_landed(repository: Reached, hidden: str, whole: "_Whole", tag: str | N
     landed = Terms(whole.terms.branch, tag=tag, kind=Kind.LANDED, landed=merged.id, upto=whole.work)
     terms = {TERMS: encode_terms(landed)}
     with suppress(RefNotFoundError):  # landed concurrently by another process
-        repository.commit(hidden, f"Landed on {landed.branch}", committer=by, metadata=terms, allow_empty=True)
+        info = CommitInfo(f"Landed on {landed.branch}", by, terms)
+        repository.run(requests.Commit(branch=hidden, info=info, allow_empty=True))
 
 
 def _delete(repository: Reached, hidden: str, landed: "_Whole", merged: Commit, by: str) -> None:
@@ -182,7 +187,7 @@ def _delete(repository: Reached, hidden: str, landed: "_Whole", merged: Commit, 
     with suppress(RefNotFoundError):  # landed concurrently by another process
         while (found := _whole(repository, hidden)).work == landed.work:
             with suppress(MovedError):
-                repository.delete_branch(hidden, by=by, at=found.head)
+                repository.run(DeleteBranch(name=hidden, at=found.head), Context(by=by))
                 return
         _note_landed(repository, hidden, landed, landed.terms.tag, merged, by)
         raise BusyError(
@@ -198,9 +203,8 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
     description = work.message or _description(work.folders)
     terms = Terms(work.branch, replaced_of(work.replaced, work.folders), work.application, work.tag)
     try:
-        commit = repository.commit(
-            hidden, description, committer=by, metadata={**work.metadata, TERMS: encode_terms(terms)}
-        )
+        info = CommitInfo(description, by, {**work.metadata, TERMS: encode_terms(terms)})
+        commit = repository.run(requests.Commit(branch=hidden, info=info))
     except NoChangesError:
         if allow_empty:
             return None
@@ -233,17 +237,17 @@ def merge_hidden(
     one. Cost and errors as :class:`~graveler.requests.merging.Merge`; for a numbered write also as :func:`later_write`, and
     :class:`ConflictError` if a later one has reached the branch before: then nothing was changed."""
     joined = {TERMS: encode_terms(replace(terms, kind=Kind.STEP))} if terms.branch.startswith(HIDDEN) else {}
-    merged = repository.merge(
-        tip,
-        terms.branch,
-        message=message,
-        committer=by,
-        metadata={**metadata, **joined},
-        squash=True,
-        request_id=tip,  # after a lost response or a crash, a retry lands it once
-        unchanged_prefixes=terms.replaced,
-        application=terms.application,
-        beside_uncommitted=True,
+    merged = repository.run(
+        Merge(
+            source=tip,
+            destination=terms.branch,
+            # The request ID: after a lost response or a crash, a retry lands it once.
+            info=CommitInfo(message, by, {**metadata, **joined}, request_id=tip),
+            squash=True,
+            unchanged_prefixes=tuple(terms.replaced),
+            application=terms.application,
+            beside_uncommitted=True,
+        )
     )
     application = terms.application
     later = None if application is None else later_write(repository, terms.branch, application)
@@ -279,7 +283,7 @@ def expect_free(repository: Reached, tag: str) -> None:
 def give_tag(repository: Reached, tag: str, commit: CommitID, by: str) -> None:
     """Create the tag of a commit, unless an earlier attempt of the same has done so."""
     try:
-        repository.create_tag(tag, commit, by=by)
+        repository.run(CreateTag(name=tag, ref=commit), Context(by=by))
     except AlreadyExistsError:
         if repository.tag(tag).commit_id != commit:
             raise

@@ -5,6 +5,7 @@ from typing import Final, Literal, TypeVar
 
 from graveler.errors import DirtyBranchError, InvalidError
 from graveler.model import ObjectEntry
+from graveler.requests.staging import Delete, LinkMany
 from graveler.spark.datasets import data_files
 from graveler.spark.handles import Reached
 from graveler.spark.partition_names import partition_columns
@@ -43,7 +44,7 @@ def link_files(
         prefixes = [f"{partition}/" for partition in sorted(found) if partition != folder]
     removed = sum(remove_below(repository, hidden, prefix, replaced) for prefix in prefixes)
     for some in _by_many(entries):
-        repository.link_many(hidden, some)
+        repository.run(LinkMany(branch=hidden, entries=tuple(some)))
     return removed
 
 
@@ -52,7 +53,7 @@ def remove_below(repository: Reached, hidden: str, prefix: str, replaced: list[s
     replaced.append(prefix)
     paths = [entry.path for entry in repository.objects(hidden, prefix)]
     for some in _by_many(paths):
-        repository.delete(hidden, some)
+        repository.run(Delete(branch=hidden, objects=tuple(some)))
     return len(paths)
 
 

@@ -15,6 +15,7 @@ from graveler.api.response import Response, json_response, no_content, rendered_
 from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, link_one
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
+from graveler.lake.context import Context
 from graveler.model import CommonPrefix, ObjectEntry
 from graveler.requests import staging
 from graveler.requests.base import Permission
@@ -227,15 +228,15 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
         opened.new_address(branch, query.path, force=force)  # refuse before the body is sent
     body = call.body_file or call.body_bytes()
     with uploaded(call.headers.get("content-type", ""), body) as (data, content_type):
-        entry = opened.upload(
-            branch,
-            query.path,
-            data,
+        request = staging.Upload(
+            branch=branch,
+            path=query.path,
             content_type=content_type,
             metadata=metadata_of_headers(call.headers),
             if_absent=absent,
             force=force,
         )
+        entry = opened.run(request, Context(body=data))
     return json_response(object_document(entry), 201)
 
 
@@ -281,8 +282,8 @@ def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) 
 )
 def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Remove an object from the branch; it is no error if there is none."""
-    force = call.force(query.force)
-    call.lake.with_recent_repository(repository, lambda found: found.delete(branch, [query.path], force=force))
+    request = staging.Delete(branch=branch, objects=(query.path,), force=call.force(query.force))
+    call.lake.with_recent_repository(repository, lambda opened: opened.run(request))
     return no_content()
 
 
@@ -297,16 +298,16 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
     which Spark relies on.
     """
     _bounded(body.paths)
-    good: list[str] = []
+    paths: list[str] = []
     errors: list[ObjectError] = []
     for path in filter(None, body.paths):
         try:
             encode_key(path)
-            good.append(path)
+            paths.append(path)
         except InvalidError as error:
             errors.append(_object_error(400, error, path))
-    force = call.force(query.force)
-    call.lake.with_recent_repository(repository, lambda found: found.delete(branch, good, force=force))
+    request = staging.Delete(branch=branch, objects=tuple(paths), force=call.force(query.force))
+    call.lake.with_recent_repository(repository, lambda opened: opened.run(request))
     return json_response(ObjectErrorList(errors))
 
 
@@ -321,10 +322,15 @@ def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body
     its own address, if the object is one of the repository's own and no larger than 256 MiB.
     """
     expect_no_condition(call.headers)
-    opened = call.lake.repository(repository)
-    copy = opened.duplicate if body.shallow is False else opened.copy
-    entry = copy(branch, body.src_path, query.dest_path, source_ref=body.src_ref or "", force=call.force(body.force))
-    return json_response(object_document(entry), 201)
+    kind = staging.Duplicate if body.shallow is False else staging.Copy
+    request = kind(
+        branch=branch,
+        source_path=body.src_path,
+        destination_path=query.dest_path,
+        source_ref=body.src_ref or "",
+        force=call.force(body.force),
+    )
+    return json_response(object_document(call.run(repository, request)), 201)
 
 
 @routes.run(staging.UpdateMetadata, responses={204: None, 400: Error, 403: Error, 404: Error})

@@ -11,6 +11,7 @@ from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, expect_sources, link_one
 from graveler.errors import ProtectedBranchError
+from graveler.lake.context import Context
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests import staging
@@ -59,11 +60,11 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
     call.identity.require(Permission.WRITE, repository, branch)
     force = call.force(query.force)
 
-    def ask(found: OpenRepository) -> tuple[OpenRepository, str]:
-        return found, found.new_address(branch, query.path, force=force)
+    def new_address(opened: OpenRepository) -> tuple[OpenRepository, str]:
+        return opened, opened.new_address(branch, query.path, force=force)
 
     try:
-        found, address = call.lake.with_recent_repository(repository, ask)
+        opened, address = call.lake.with_recent_repository(repository, new_address)
     except ProtectedBranchError as error:
         if not call.headers.get("user-agent", "").startswith("lakectl/"):
             raise
@@ -71,7 +72,7 @@ def get_physical_address(call: Call, repository: str, branch: str, query: Backin
         raise ApiError(403, "cannot write to protected branch\n403 Forbidden", cause=error) from None
     if not query.presign:
         return json_response(StagingLocation(address))
-    presigner = Presigner(call, found, branch)
+    presigner = Presigner(call, opened, branch)
     url = presigner.upload_url(query.path, address)
     return json_response(StagingLocation(address, url, presigner.expiry(url)))
 
@@ -109,8 +110,9 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
         raise bad_request("two objects in the request have the same path; link each path once")
     force = call.force(body.force)
 
-    def link(found: OpenRepository) -> None:
-        found.link_many(branch, entries, force=force, accept=expect_sources(call, found, entries))
+    def link(opened: OpenRepository) -> None:
+        request = staging.LinkMany(branch=branch, entries=tuple(entries), force=force)
+        opened.run(request, Context(accept=expect_sources(call, opened, entries)))
 
     call.lake.with_recent_repository(repository, link)
     return json_response(LinkedObjects([object_document(entry) for entry in entries]))

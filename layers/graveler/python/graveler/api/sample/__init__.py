@@ -6,7 +6,11 @@ fictitious: names and depths are random.
 
 from graveler.api.sample.contents import sample_files
 from graveler.errors import NoChangesError
+from graveler.lake.context import Context
 from graveler.lake.repository import OpenRepository
+from graveler.requests.base import CommitInfo
+from graveler.requests.committing import Commit
+from graveler.requests.staging import Upload
 
 __all__ = ["add_sample"]
 
@@ -18,8 +22,9 @@ def add_sample(opened: OpenRepository, *, by: str) -> None:
     one after the other, and a commit."""
     branch = opened.repository.default_branch
     for file in sample_files(opened.repository.name, branch):
-        opened.upload(branch, file.path, file.data, content_type=file.content_type, force=True)
+        request = Upload(branch=branch, path=file.path, content_type=file.content_type, force=True)
+        opened.run(request, Context(body=file.data))
     try:
-        opened.commit(branch, MESSAGE, committer=by, force=True)
+        opened.run(Commit(branch=branch, info=CommitInfo(MESSAGE, by), force=True))
     except NoChangesError:
         return  # it was committed, and the response was lost

@@ -9,12 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from threading import Event, Thread
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 from uuid import uuid4
 
 from graveler.errors import GravelerError, NotFoundError, TransactionGoneError
 from graveler.history.owners import RENEWAL
+from graveler.lake.context import UNLIMITED, Context
 from graveler.model import Branch
+from graveler.requests.base import Request
+from graveler.requests.refs import CreateBranch, DeleteBranch, ReleaseBranch, RenewBranch
+
+T = TypeVar("T")
 
 HIDDEN: Final = "tx-"
 """The prefix of the names of transactions' branches."""
@@ -24,12 +29,7 @@ class BranchVerbs(Protocol):
     """The verbs that a transaction needs of its repository, local or behind a server."""
 
     def branch(self, name: str) -> Branch: ...
-    def create_branch(
-        self, name: str, source: str, *, by: str = "", hidden: bool = False, force: bool = False, owner: str = ""
-    ) -> Branch: ...
-    def renew_branch(self, name: str, owner: str) -> None: ...
-    def release_branch(self, name: str, owner: str) -> None: ...
-    def delete_branch(self, name: str, *, by: str = "", force: bool = False) -> None: ...
+    def run(self, request: Request[T], context: Context = UNLIMITED) -> T: ...
 
 
 def hidden_name() -> str:
@@ -51,7 +51,7 @@ def hidden_branch(
     """
     name, owner, process = name or hidden_name(), token_hex(16), os.getpid()
     try:
-        verbs.create_branch(name, at or source, by=by, hidden=True, owner=owner)
+        verbs.run(CreateBranch(name=name, source=at or source, hidden=True, owner=owner), Context(by=by))
         with lease_kept(verbs, name, owner), _told_if_gone(verbs, name, source):
             yield name
     except BaseException as error:
@@ -59,10 +59,10 @@ def hidden_branch(
             raise
         if keep_on_error:
             with suppress(GravelerError):
-                verbs.release_branch(name, owner)
+                verbs.run(ReleaseBranch(name=name, owner=owner))
         elif isinstance(error, GravelerError) and error.kept == name:
             try:
-                verbs.release_branch(name, owner)
+                verbs.run(ReleaseBranch(name=name, owner=owner))
             except GravelerError:
                 error.kept = ""  # its lease expires, and a collector deletes it: promise nothing
         else:
@@ -79,7 +79,7 @@ def lease_kept(verbs: BranchVerbs, name: str, owner: str, *, seconds: float = RE
     def keep() -> None:
         while not over.wait(seconds):
             try:
-                verbs.renew_branch(name, owner)
+                verbs.run(RenewBranch(name=name, owner=owner))
             except NotFoundError:
                 return  # the block finds out when it next uses the branch; or the server does not know leases
             except GravelerError:
@@ -120,4 +120,4 @@ def _forget(verbs: BranchVerbs, name: str, by: str) -> None:
     """Delete the hidden branch. If this fails, the lease expires, and the collector deletes the branch (promise C5); the failure
     must not hide the transaction's outcome."""
     with suppress(GravelerError):
-        verbs.delete_branch(name, by=by)
+        verbs.run(DeleteBranch(name=name), Context(by=by))
