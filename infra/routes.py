@@ -1,9 +1,9 @@
-"""Functions of the operations of the API, and the routes of the gateway to them: the one place that says so.
+"""Functions of the operations of the API, and the routes of the gateway to them.
 
-Paths and methods come from docs/openapi.json, which is made from the API's routes. Each method has a route for all paths below
-BASE (FALLBACKS). Beside these, only operations have a route of their own that another function answers, or that have a limit of
-their own (docs/design/0010-a-route-for-each-operation.md). A function routes what it gets by itself: it answers 501 what is not
-implemented, and 404 or 405 what is no operation.
+Paths and methods come from docs/openapi.json, and functions from functions.json: both are made from the API's routes. Each method
+has a route for all paths below BASE (FALLBACKS). Beside these, only operations have a route of their own that another function
+answers, or that have a limit of their own (docs/design/0010-a-route-for-each-operation.md). A function routes what it gets by
+itself: it answers 501 what is not implemented, and 404 or 405 what is no operation.
 """
 
 import json
@@ -37,56 +37,9 @@ METHODS: Final = tuple(method.lower() for method in FALLBACKS)
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _NOT_IMPLEMENTED: Final = "not implemented"
 
-_OPERATIONS: Final[tuple[tuple[Verb, str], ...]] = (
-    (
-        "read",
-        (
-            "listRepositories getRepository getRepositoryMetadata getGCRules internalGetGarbageCollectionRules "
-            "getBranchProtectionRules internalGetBranchProtectionRules setGarbageCollectionRulesPreflight "
-            "createBranchProtectionRulePreflight listBranches getBranch listTags getTag getCommit logCommits findMergeBase "
-            "getObject headObject statObject statObjects listObjects getUnderlyingProperties "
-            "stageObjectAllowed importStatus listOperations getOperation getImportSources dumpStatus "
-            "listIngestRules getIngestRule getIngestStatus getReconciliation "
-            "restoreStatus getGarbageCollection "
-            "getAuthCapabilities getCurrentUser listUsers getUser listUserCredentials getCredentials getConfig "
-            "getLakeFSVersion getStorageConfig getGarbageCollectionConfig healthCheck postStatsEvents getUsageReportSummary "
-            "getSetupState setupCommPrefs getReflog getWrittenVersion listAccessKeys getAccessKey listDumps listDumpsInNamespace "
-            "listGarbageCollectionReports getGarbageCollectionReport listGarbageCollectionFiles listHolds "
-            "listDeletedRepositories getCheck getSpaceMeasurement previewGCRules "
-            "listPrincipalRules getPrincipalRule getExternalPrincipal listUserExternalPrincipals"
-        ),
-    ),
-    (
-        "write",
-        (
-            "createRepository deleteRepository setRepositoryMetadata deleteRepositoryMetadata setGCRules "
-            "internalSetGarbageCollectionRules deleteGCRules internalDeleteGarbageCollectionRules setBranchProtectionRules "
-            "createBranch deleteBranch resetBranch hardResetBranch undoBranch createTag deleteTag uploadObject stageObject "
-            "deleteObject deleteObjects copyObject updateObjectUserMetadata getPhysicalAddress linkPhysicalAddress "
-            "linkPhysicalAddresses createPresignMultipartUpload completePresignMultipartUpload abortPresignMultipartUpload "
-            "uploadPart uploadPartCopy importStart importCancel login logout createUser deleteUser createCredentials "
-            "deleteCredentials setup setImportSources dumpSubmit startGarbageCollection cancelOperation setReadOnly renameBranch "
-            "createIngestRule setIngestRule deleteIngestRule startReconciliation "
-            "createAccessKey revokeAccessKey restoreGarbage createHold deleteHold purgeRepository startCheck "
-            "startSpaceMeasurement importListing importDryRun importListingDryRun renewLease releaseLease "
-            "externalPrincipalLogin createPrincipalRule removePrincipalRule createUserExternalPrincipal "
-            "deleteUserExternalPrincipal"
-        ),
-    ),
-    ("commit", "commit restoreSubmit replayIngest"),
-    ("merge", "mergeIntoBranch revertBranch cherryPick rewriteBranch"),
-    (
-        "diff",
-        (
-            "diffRefs diffBranch diffRefsSummary diffBranchSummary previewMerge getUsage blameObject annotateObjects "
-            "checkRepository"
-        ),
-    ),
-)
-
-FUNCTION_OF: Final[dict[str, Verb]] = {
-    operation: verb for verb, operations in _OPERATIONS for operation in operations.split()
-}
+_EXCEPTIONS: Final[dict[str, Verb]] = json.loads((Path(__file__).parent / "functions.json").read_text())
+"""The functions of operations that another one answers than that of their method. ``python -m tests.infra.make_functions`` makes
+the file from the routes of the API, which the environment of this program cannot load."""
 
 
 Limit = tuple[int, int]
@@ -133,20 +86,19 @@ class GatewayRoute:
 
 @cache
 def api_routes(document: Path = DOCUMENT) -> tuple[ApiRoute, ...]:
-    """Return all operations that are implemented, by path and method. :class:`KeyError` for an operation that no function
-    has."""
+    """Return all operations that are implemented, by path and method."""
     routes = []
     for path, methods in json.loads(document.read_text())["paths"].items():
         for method in METHODS:
             described = methods.get(method)
             if described is not None and _NOT_IMPLEMENTED not in described["tags"]:
                 operation = described["operationId"]
-                if operation not in FUNCTION_OF:
-                    raise KeyError(
-                        f"operation {operation} of {document.name} has no function; give it one in infra/routes.py"
-                    )
-                routes.append(ApiRoute(method.upper(), BASE + path, operation, FUNCTION_OF[operation]))
+                verb = _EXCEPTIONS.get(operation, FALLBACKS[method.upper()])
+                routes.append(ApiRoute(method.upper(), BASE + path, operation, verb))
     return tuple(sorted(routes, key=lambda route: (route.path, route.method)))
+
+
+FUNCTION_OF: Final[dict[str, Verb]] = {route.operation: route.verb for route in api_routes()}
 
 
 def gateway_routes(limits: Mapping[str, Limit]) -> list[GatewayRoute]:
@@ -160,16 +112,16 @@ def gateway_routes(limits: Mapping[str, Limit]) -> list[GatewayRoute]:
     for operation in operations:
         limit = limits.get(operation.operation)
         if limit is not None and operation.is_joined:
-            place = operation.method, operation.greedy_path
-            lowest = greedy.get(place, limit)
-            greedy[place] = min(limit[0], lowest[0]), min(limit[1], lowest[1])
-    beginnings = {(method, path.removesuffix("{proxy+}")) for method, path in greedy}
+            route = operation.method, operation.greedy_path
+            lowest = greedy.get(route, limit)
+            greedy[route] = min(limit[0], lowest[0]), min(limit[1], lowest[1])
+    prefixes = {(method, path.removesuffix("{proxy+}")) for method, path in greedy}
     explicit = [
-        GatewayRoute(each.method, each.path, each.operation, each.verb, limits.get(each.operation))
-        for each in operations
-        if each.verb != FALLBACKS[each.method]
-        or each.operation in limits
-        or any(each.method == method and each.path.startswith(beginning) for method, beginning in beginnings)
+        GatewayRoute(route.method, route.path, route.operation, route.verb, limits.get(route.operation))
+        for route in operations
+        if route.verb != FALLBACKS[route.method]
+        or route.operation in limits
+        or any(route.method == method and route.path.startswith(prefix) for method, prefix in prefixes)
     ]
     fallbacks = [
         GatewayRoute(method, FALLBACK_PATH, f"Fallback{method.capitalize()}", verb)

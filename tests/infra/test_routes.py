@@ -28,6 +28,7 @@ from infra.routes import (
     gateway_routes,
 )
 from tests.infra.conftest import Deployed
+from tests.infra.make_functions import FILE, functions_json
 from tests.infra.tools import resources
 
 HANDLERS = Path(__file__).resolve().parents[2] / "functions"
@@ -36,6 +37,10 @@ HANDLERS = Path(__file__).resolve().parents[2] / "functions"
 def test_every_operation_has_one_function() -> None:
     implemented = {route.operation for route in Router(GROUPS).routes if route.tag != unimplemented.routes.tag}
     assert set(FUNCTION_OF) == implemented
+
+
+def test_the_functions_of_operations_are_those_of_their_routes() -> None:
+    assert FILE.read_text() == functions_json(), "run `python -m tests.infra.make_functions`"
 
 
 def test_every_function_is_there() -> None:

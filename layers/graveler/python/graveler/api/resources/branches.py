@@ -306,6 +306,7 @@ def rewrite_branch(call: Call, repository: str, request: committing.Rewrite) -> 
     "/repositories/{repository}/branches/{branch}/diff",
     "diffBranch",
     Permission.READ,
+    function="diff",
     responses={200: DiffList, 400: Error, 404: Error},
     response_headers=SAYS_COMMIT,
 )

@@ -58,7 +58,7 @@ def health_check(call: Call) -> Response:
     return no_content()
 
 
-@routes.post("/statistics", "postStatsEvents", Permission.READ, responses={204: None, 401: Error})
+@routes.post("/statistics", "postStatsEvents", Permission.READ, function="read", responses={204: None, 401: Error})
 def post_statistics(call: Call) -> Response:
     """Accept a client's usage statistics, and discard them."""
     return no_content()

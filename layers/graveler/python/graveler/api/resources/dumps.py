@@ -130,6 +130,7 @@ def list_dumps_in_namespace(call: Call, query: DumpsQuery) -> Response:
     "/repositories/{repository}/restore",
     "restoreSubmit",
     Permission.ADMIN,
+    function="commit",
     responses={202: RestoreCreation, 400: Error, 403: Error, 404: Error, 409: Error},
 )
 def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:

@@ -177,6 +177,7 @@ def delete_hold(call: Call, repository: str, ref: str) -> Response:
     "/repositories/{repository}/gc/preview",
     "previewGCRules",
     Permission.READ,
+    function="read",
     responses={200: RulesPreview, 400: Error, 404: Error},
     scans=True,
 )

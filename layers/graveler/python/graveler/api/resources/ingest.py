@@ -184,6 +184,7 @@ def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A
     "/repositories/{repository}/ingest/replay",
     "replayIngest",
     Permission.WRITE,
+    function="commit",
     responses={200: IngestReplayed, 400: Error, 403: Error, 404: Error},
     branch_in_body=True,  # it is in the rules
 )

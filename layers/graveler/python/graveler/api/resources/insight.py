@@ -74,6 +74,7 @@ class FsckQuery(Query, frozen=True, kw_only=True):
     "/repositories/{repository}/refs/{source}/merge/{destination}/preview",
     "previewMerge",
     Permission.READ,
+    function="diff",
     responses={200: MergePreview, 400: Error, 404: Error},
     scans=True,
 )
@@ -100,6 +101,7 @@ def preview_merge(call: Call, repository: str, source: str, destination: str, qu
     "/repositories/{repository}/refs/{left}/diff/{right}/summary",
     "diffRefsSummary",
     Permission.READ,
+    function="diff",
     responses={200: SummaryDocument, 400: Error, 404: Error},
     scans=True,
 )
@@ -114,6 +116,7 @@ def diff_refs_summary(call: Call, repository: str, left: str, right: str, query:
     "/repositories/{repository}/branches/{branch}/diff/summary",
     "diffBranchSummary",
     Permission.READ,
+    function="diff",
     responses={200: SummaryDocument, 400: Error, 404: Error},
     scans=True,
 )
@@ -127,6 +130,7 @@ def diff_branch_summary(call: Call, repository: str, branch: str, query: Summary
     "/repositories/{repository}/refs/{ref}/usage",
     "getUsage",
     Permission.READ,
+    function="diff",
     responses={200: UsageDocument, 400: Error, 404: Error},
     scans=True,
 )
@@ -141,6 +145,7 @@ def get_usage(call: Call, repository: str, ref: str, query: SummaryQuery) -> Res
     "/repositories/{repository}/refs/{ref}/blame",
     "blameObject",
     Permission.READ,
+    function="diff",
     responses={200: Commit, 400: Error, 404: Error},
     scans=True,
 )
@@ -153,6 +158,7 @@ def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Re
     "/repositories/{repository}/refs/{ref}/annotate",
     "annotateObjects",
     Permission.READ,
+    function="diff",
     responses={200: AnnotationList, 400: Error, 404: Error},
     response_headers=SAYS_COMMIT,
     scans=True,
@@ -175,6 +181,7 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
     "/repositories/{repository}/fsck",
     "checkRepository",
     Permission.ADMIN,
+    function="diff",
     responses={200: FsckSummary, 404: Error},
     scans=True,
 )

@@ -193,7 +193,13 @@ def underlying_properties(call: Call, repository: str, ref: str, query: ObjectQu
     return json_response(UnderlyingObjectProperties(None))
 
 
-@routes.post(_OBJECTS + "/stats", "statObjects", Permission.READ, responses={200: StatsOfMany, 400: Error, 404: Error})
+@routes.post(
+    _OBJECTS + "/stats",
+    "statObjects",
+    Permission.READ,
+    function="read",
+    responses={200: StatsOfMany, 400: Error, 404: Error},
+)
 def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, body: PathList) -> Response:
     """Describe up to 1,000 objects, all from one state."""
     _bounded(body.paths)

@@ -85,6 +85,7 @@ def find_merge_base(call: Call, repository: str, source: str, destination: str) 
     "/repositories/{repository}/refs/{left}/diff/{right}",
     "diffRefs",
     Permission.READ,
+    function="diff",
     responses={200: DiffList, 400: Error, 404: Error},
     response_headers=SAYS_COMMITS,
 )

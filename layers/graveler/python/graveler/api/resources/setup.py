@@ -35,7 +35,7 @@ def set_up(call: Call, body: Setup) -> Response:
     return json_response(CredentialsWithSecret(made.key.key_id, made.secret, made.key.created))
 
 
-@routes.post("/setup_comm_prefs", "setupCommPrefs", None, responses={200: None, 403: Error})
+@routes.post("/setup_comm_prefs", "setupCommPrefs", None, function="read", responses={200: None, 403: Error})
 def set_communication_preferences(call: Call) -> Response:
     """Accept communication preferences, and discard them. 403 as for the first access key."""
     _expect_open(call)

@@ -52,6 +52,7 @@ class LinkQuery(Query, frozen=True, kw_only=True):
     _BACKING,
     "getPhysicalAddress",
     Permission.WRITE,
+    function="write",
     responses={200: StagingLocation, 400: Error, 403: Error, 404: Error},
     short=True,
 )
