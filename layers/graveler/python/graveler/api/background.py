@@ -44,8 +44,8 @@ def answer(call: Call, repository: str, request: LongRequest, render: Callable[[
     """Return the response to a request: what ``render`` makes of the commit, or 202, or 429. Errors are those of the request.
 
     Cost: a table read, and the request; for an operation a transaction, and table reads while waiting. The repository's record is
-    cached for up to a minute, or until an error (:meth:`Lake.with_recent_repository`): changes of a branch read it together with the branch.
-    """
+    cached for up to a minute, or until an error (:meth:`Lake.with_recent_repository`): changes of a branch read it together with
+    the branch."""
     request = with_id(call, request)
     return call.lake.with_recent_repository(repository, lambda opened: _answer(call, opened, request, render))
 

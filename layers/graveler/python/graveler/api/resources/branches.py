@@ -109,7 +109,9 @@ def create_branch(call: Call, repository: str, request: refs.CreateBranch) -> Re
 )
 def get_branch(call: Call, repository: str, branch: str) -> Response:
     """Describe a branch."""
-    return json_response(ref_document(call.lake.with_recent_repository(repository, lambda opened: opened.branch(branch))))
+    return json_response(
+        ref_document(call.lake.with_recent_repository(repository, lambda opened: opened.branch(branch)))
+    )
 
 
 @routes.run(refs.DeleteBranch, responses={204: None, 403: Error, 404: Error, 409: Error})
