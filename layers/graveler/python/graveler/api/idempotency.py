@@ -31,8 +31,8 @@ from graveler.api.response import Response
 from graveler.errors import AlreadyExistsError, GravelerError, NotFoundError
 from graveler.lake.clock import Backoff
 from graveler.lake.committing.request_results import REQUEST_TTL
-from graveler.operations.pinned_requests import LongRequest
 from graveler.lake.stopped import StoppedError
+from graveler.operations.pinned_requests import LongRequest
 from graveler.requests.committing import CommitMetarange
 from graveler.storage.tables.port import Absent, Check, ConditionFailedError, Item, Key, Matches
 from graveler.system.pauses import WouldWaitError
