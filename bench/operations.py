@@ -40,7 +40,7 @@ from graveler.operations.store import Operation, Operations, OperationState
 from graveler.storage.objects.port import Objects
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.tree.apply import apply
-from graveler.tree.parallel import build_parallel
+from graveler.tree.parallel_build import build_parallel
 from graveler.tree.record import RecordCodec
 
 NAMESPACE: Final = "local://bench"

@@ -388,7 +388,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "a dump first makes the records durable on which it relies",
-        "lake/dump/take.py",
+        "lake/dump/dump.py",
         "    CommitRecords(tables, objects, commit_store).settle()\n",
         "",
         "lake/test_syncs.py::test_records_that_a_power_cut_took_are_written_again_before_a_dump_relies_on_them[gone]",
@@ -404,7 +404,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "a dump is listed once its manifest exists, which is written last",
-        "lake/dump/take.py",
+        "lake/dump/dump.py",
         "            writer.add(entry)\n        chunks = ",
         "            writer.add(entry)\n        put_manifest(objects, Manifest(version=VERSION, id=dump_id, created=int(now), "
         "repository=repository.name, uid=repository.uid, namespace=repository.namespace, branches=0, tags=0, staged=0, "
@@ -1087,7 +1087,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "F5",
         "a rendered page advances, or fails",
-        "tree/rendered.py",
+        "tree/rendered_pages.py",
         "if not before < keys[0] <= keys[-1] <= table.bounds[block]:",
         "if False:",
         "tree/test_rendered.py::test_a_damaged_range_is_named_and_one_out_of_order_is_refused",
@@ -1095,7 +1095,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "F5",
         "rendered text must have the checksum recorded under its name",
-        "tree/rendered.py",
+        "tree/rendered_pages.py",
         "if _checksum(name, noted) != data[:_CHECKSUM_BYTES]:",
         "if False:",
         "tree/test_rendered.py::test_damaged_notes_are_made_anew",
@@ -1103,7 +1103,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "rendered text shows nobody another repository's addresses",
-        "tree/rendered.py",
+        "tree/rendered_pages.py",
         "{sha256(namespace.encode()).hexdigest()[:32]}",
         "all",
         "tree/test_rendered.py::test_what_was_kept_of_another_repository_or_rendering_is_not_taken",
@@ -1258,7 +1258,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "a copying import that failed leaves no copy",
-        "lake/importing/copied.py",
+        "lake/importing/copies.py",
         "remaining = self._remove()",
         "remaining = 0",
         "lake/test_import_copies.py::test_a_full_disk_leaves_nothing",
@@ -1266,7 +1266,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "copies that a commit may have are not removed",
-        "lake/importing/copied.py",
+        "lake/importing/copies.py",
         "if self._publishing in (Publishing.BEGUN, Publishing.DONE):",
         "if self._publishing is Publishing.DONE:",
         "lake/test_import_copies.py::test_copies_that_a_commit_may_have_stay[fail_after-refuse]",
@@ -1930,7 +1930,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "gzip unpacks to no more than a listing's maximum size",
-        "lake/importing/unpacking.py",
+        "lake/importing/listing_gzip.py",
         "if self._left < 0:",
         "if False:",
         "security/test_unpacking.py::test_gzip_unpacks_to_what_a_listing_can_be[sent]",

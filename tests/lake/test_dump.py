@@ -22,9 +22,9 @@ from graveler.history.commits import CommitStore
 from graveler.history.reflog import Event
 from graveler.history.refs import Refs
 from graveler.lake.dump.chunks import Manifest, dumps, get_manifest
+from graveler.lake.dump.dump import dump
 from graveler.lake.dump.history import MissingParent, rebuild_commits
 from graveler.lake.dump.restore import Restored, restore
-from graveler.lake.dump.take import dump
 from graveler.lake.fsck.check import fsck
 from graveler.lake.lake import Lake
 from graveler.lake.opening.repositories import Repositories
@@ -384,7 +384,7 @@ def test_what_was_acknowledged_is_there_whatever_happens_at_any_request_of_the_d
 def test_a_dump_whose_rounds_are_used_up_gives_up_rather_than_miss_a_branch(
     act: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graveler.lake.dump.take._ROUNDS", 1)
+    monkeypatch.setattr("graveler.lake.dump.dump._ROUNDS", 1)
     gave_up = 0
     for moment in range(45):
         world = story()

@@ -6,8 +6,8 @@ import pytest
 
 from graveler.lake.fsck.files import misdescribed, open_file
 from graveler.model import MetarangeName
-from graveler.tree.identify import names_of
 from graveler.tree.range_info import RangeInfo
+from graveler.tree.recomputed_name import names_of
 from graveler.tree.sstable import MalformedTableError
 from graveler.tree.store import METARANGES, RANGES, TreeStore
 from graveler.tree.tree import Tree

@@ -10,7 +10,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import Change, CommonPrefix, ObjectEntry
 from graveler.staging.tokens import new_token
 from graveler.tree.range_notes import MemoryNotes
-from graveler.tree.rendered import Renderer, Rendering
+from graveler.tree.rendered_pages import Renderer, Rendering
 from tests.lake import oracles
 from tests.lake.support import NAMESPACE, World, paths
 

@@ -32,7 +32,7 @@ from graveler.requests.importing import AddressType, ImportAddress, ListingOptio
 from graveler.runtime.local import LocalRuntime
 from graveler.storage.objects.folder import FolderObjects
 from graveler.storage.objects.tree_files import ImmutableFiles
-from graveler.tree.parallel import build_parallel
+from graveler.tree.parallel_build import build_parallel
 from graveler.tree.record import RecordCodec
 from graveler.tree.store import TreeStore
 from graveler.tree.writer import build

@@ -6,8 +6,8 @@ import pytest
 
 from graveler.errors import ExpiredCommitError, InvalidError
 from graveler.history.commits import MAX_AHEAD, CommitStore
+from graveler.lake.dump.dump import dump
 from graveler.lake.dump.restore import restore
-from graveler.lake.dump.take import dump
 from graveler.model import RetentionRules
 from graveler.retention.rules import DAY
 from graveler.storage.tables.memory import MemoryTables

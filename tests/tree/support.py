@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
 from graveler.model import SplitParameters
-from graveler.tree.assemble import table_file
+from graveler.tree.assembler import table_file
 from graveler.tree.runtime import Scratch
 from graveler.tree.store import TreeStore
 from graveler.tree.tail import Label

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rocksdict import Options, Rdict
 
-from graveler.tree.assemble import Assembler
+from graveler.tree.assembler import Assembler
 from graveler.tree.block import Records, count_entries, different, encode, entries, stored, unstored, verify
 from graveler.tree.sstable import Table, layout_of, write_table
 from tests.support.campaigns import examples

@@ -15,7 +15,7 @@ from graveler.model import MergeStrategy, ObjectEntry, SplitParameters
 from graveler.runtime.local import LocalRuntime
 from graveler.tree.apply import apply, apply_between, reapply
 from graveler.tree.merge import merge
-from graveler.tree.parallel import Part, build_parallel
+from graveler.tree.parallel_build import Part, build_parallel
 from graveler.tree.range_notes import NoNotes
 from graveler.tree.split import cuts_after, validate_split
 from graveler.tree.store import TreeStore

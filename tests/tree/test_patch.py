@@ -16,7 +16,7 @@ from xxhash import xxh3_128_digest
 from graveler.errors import DamagedFileError
 from graveler.model import MergeStrategy, ObjectEntry, SplitParameters
 from graveler.tree.apply import apply
-from graveler.tree.assemble import Assembler, table_file
+from graveler.tree.assembler import Assembler, table_file
 from graveler.tree.block import BLOCK_SIZE, unstored
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import diff

@@ -20,7 +20,7 @@ from graveler.model import MergeStrategy, SplitParameters
 from graveler.runtime.local import LocalRuntime
 from graveler.tree.apply import apply
 from graveler.tree.diff import diff
-from graveler.tree.expected import listed
+from graveler.tree.expected_ranges import listed
 from graveler.tree.listing import list_page
 from graveler.tree.merge import merge
 from graveler.tree.range_info import RangeInfo

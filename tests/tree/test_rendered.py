@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graveler.errors import CorruptError, DamagedFileError
 from graveler.model import ObjectEntry, SplitParameters
 from graveler.tree.range_notes import MemoryNotes
-from graveler.tree.rendered import STRETCH, Renderer, Rendering
+from graveler.tree.rendered_pages import STRETCH, Renderer, Rendering
 from graveler.tree.sstable import Lookups
 from graveler.tree.store import RANGES, TreeStore
 from graveler.tree.tree import Tree

@@ -13,7 +13,7 @@ from graveler.api.response import encode_json
 from graveler.lake.reading.object_reader import RenderedObjects
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
-from graveler.tree.rendered import Rendering
+from graveler.tree.rendered_pages import Rendering
 from graveler.wire.documents import Pagination
 from graveler.wire.objects import (
     ListedObject,

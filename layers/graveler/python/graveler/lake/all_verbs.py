@@ -18,7 +18,7 @@ _BESIDES: Final = (
     "lake.reading.summary",
     "lake.repeating",
     "runtime.writes",
-    "tree.reads",
+    "tree.read_ahead",
 )
 """Modules that no request loads by itself."""
 

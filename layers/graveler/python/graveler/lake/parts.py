@@ -30,7 +30,7 @@ from graveler.storage.tables.port import Item, Key, Tables
 from graveler.system.pauses import require_cached
 from graveler.tree.range_notes import Notes
 from graveler.tree.record import RecordCodec
-from graveler.tree.rendered import Renderer
+from graveler.tree.rendered_pages import Renderer
 from graveler.tree.store import TreeFiles, TreeStore
 from graveler.tree.tree import Trees
 

@@ -270,8 +270,8 @@ class OpenRepository(RepositoryReader, KeywordMethods):
 
     def dump(self, *, progress: "Phases | None" = None) -> "Manifest":
         """Write refs, settings and uncommitted changes into the object store; :meth:`Lake.restore` brings them back.
-        See :func:`graveler.lake.dump.take.dump`."""
-        from graveler.lake.dump.take import dump  # not on the path of a cold start
+        See :func:`graveler.lake.dump.dump.dump`."""
+        from graveler.lake.dump.dump import dump  # not on the path of a cold start
         from graveler.system.progress import no_progress
 
         return dump(

@@ -28,8 +28,8 @@ from graveler.retention.rowfiles import put_rows
 from graveler.retention.threads import at_once
 from graveler.storage.objects.port import ObjectMissingError, Objects
 from graveler.storage.objects.tree_files import FOLDER as FILES
-from graveler.tree.identify import expect_name
 from graveler.tree.range_info import RangeInfo
+from graveler.tree.recomputed_name import expect_name
 from graveler.tree.record import own_name
 from graveler.tree.sstable import MalformedTableError, Table
 from graveler.tree.store import METARANGES, RANGES, expect_label, wrong_with

@@ -23,7 +23,7 @@ from graveler.tree.tree import Tree
 from graveler.tree.writer import BATCH, Stop, TreeWriter
 
 if TYPE_CHECKING:
-    from graveler.tree.reads import ReadAhead
+    from graveler.tree.read_ahead import ReadAhead
     from graveler.tree.runtime import Crew
 
 Interval = tuple[bytes | None, bytes | None]

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graveler.tree.cursor import Cursor
-from graveler.tree.expected import differing, expect_next
+from graveler.tree.expected_ranges import differing, expect_next
 from graveler.tree.record import identity
 from graveler.tree.store import ENOUGH
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from graveler.tree.reads import ReadAhead
+    from graveler.tree.read_ahead import ReadAhead
     from graveler.tree.runtime import Crew
 
 Difference = tuple[bytes, bytes | None, bytes | None]

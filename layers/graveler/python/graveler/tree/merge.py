@@ -22,7 +22,7 @@ import msgspec
 from graveler.model import MergeStrategy, SplitParameters
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import Difference, common_records, diff, equal_blocks, equal_ids
-from graveler.tree.expected import contested, expect_next
+from graveler.tree.expected_ranges import contested, expect_next
 from graveler.tree.patch import Change, patch_work, worth_copying
 from graveler.tree.record import identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
@@ -30,7 +30,7 @@ from graveler.tree.tree import Tree
 from graveler.tree.writer import Progress, Stop, TreeWriter
 
 if TYPE_CHECKING:
-    from graveler.tree.reads import ReadAhead
+    from graveler.tree.read_ahead import ReadAhead
     from graveler.tree.runtime import Crew
 
 

@@ -18,10 +18,10 @@ from typing import Final
 import msgspec
 
 from graveler.model import SplitParameters
-from graveler.tree.assemble import Assembler
+from graveler.tree.assembler import Assembler
 from graveler.tree.block import BLOCK_SIZE, SEQUENCE_SIZE, encode, entries
-from graveler.tree.naming import DIGEST_BYTES, chunk_digest, chunk_ends, suffix
 from graveler.tree.range_info import RangeInfo
+from graveler.tree.range_name import DIGEST_BYTES, chunk_digest, chunk_ends, suffix
 from graveler.tree.range_notes import ID_BYTES, RangeNote
 from graveler.tree.record import IDENTITY_OVERHEAD, object_size, record_ids, same_identity
 from graveler.tree.splice import Splice, values_of

@@ -16,7 +16,7 @@ from xxhash import xxh3_128_digest
 from graveler.errors import UNREADABLE
 from graveler.model import SplitParameters
 from graveler.system.forks import new_lock
-from graveler.tree.naming import suffix
+from graveler.tree.range_name import suffix
 
 ID_BYTES: Final = 32
 """Size of a record ID in bytes."""
@@ -77,9 +77,9 @@ class NoNotes:
 class RangeNote(msgspec.Struct, frozen=True, array_like=True):
     """The note on one range.
 
-    ``ids`` are the range's record IDs and ``digests`` those of its chunks (``naming``), concatenated in key order. ``counts`` are
-    the numbers of records per block, in a file with this ``layout``. With the parameters ``split``, no key but the last becomes a
-    cut as long as less than ``slack`` bytes (``len(key) + 32`` each) are added to the range.
+    ``ids`` are the range's record IDs and ``digests`` those of its chunks (``range_name``), concatenated in key order. ``counts``
+    are the numbers of records per block, in a file with this ``layout``. With the parameters ``split``, no key but the last
+    becomes a cut as long as less than ``slack`` bytes (``len(key) + 32`` each) are added to the range.
     """
 
     ids: bytes

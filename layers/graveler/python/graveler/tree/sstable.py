@@ -1,4 +1,4 @@
-"""Files of sorted records: RocksDB's block-based tables, written by RocksDB itself (or by ``assemble``, where most blocks can be
+"""Files of sorted records: RocksDB's block-based tables, written by RocksDB itself (or by ``assembler``, where most blocks can be
 copied) and read by a small reader of our own.
 
 ``rocksdict`` writes them (``SstFileWriter``); it has no reader for a single file, and opening a scratch database for each one

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from graveler.tree.range_info import RangeInfo
-    from graveler.tree.reads import ReadAhead
+    from graveler.tree.read_ahead import ReadAhead
     from graveler.tree.runtime import Crew, Read, Runtime, Scratch, Writes
 
 RANGES: Final = "ranges"
@@ -167,7 +167,7 @@ class TreeStore:
         if at_once <= 1:
             yield None
             return
-        from graveler.tree.reads import ReadAhead
+        from graveler.tree.read_ahead import ReadAhead
 
         read_ahead = ReadAhead(self._fetch_ahead, at_once)
         with self._lock:

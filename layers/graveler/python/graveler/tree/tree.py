@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from graveler.errors import DamagedFileError, InvalidError
 from graveler.model import MetarangeID, MetarangeName, SplitParameters
 from graveler.system.forks import new_lock
-from graveler.tree.assemble import table_file
-from graveler.tree.naming import plain_suffix
+from graveler.tree.assembler import table_file
 from graveler.tree.range_info import ID, RangeInfo
+from graveler.tree.range_name import plain_suffix
 from graveler.tree.range_notes import ID_BYTES, RangeNote
 from graveler.tree.record import record_ids
 from graveler.tree.sstable import Lookups, MalformedTableError, OtherFileError, Records, Table

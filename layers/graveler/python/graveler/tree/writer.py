@@ -18,10 +18,10 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
-from graveler.tree.assemble import fit_one_block, table_file
-from graveler.tree.naming import chunk_digests, suffix
+from graveler.tree.assembler import fit_one_block, table_file
 from graveler.tree.patch import Change, Patch
 from graveler.tree.range_info import RangeInfo
+from graveler.tree.range_name import chunk_digests, suffix
 from graveler.tree.range_notes import ID_BYTES, RangeNote
 from graveler.tree.record import IDENTITY_OVERHEAD, record_ids
 from graveler.tree.split import SEED, cuts_after, slack, slack_window, validate_split

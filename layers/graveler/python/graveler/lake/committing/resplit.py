@@ -7,7 +7,7 @@ from typing import Final
 
 from graveler.model import SplitParameters
 from graveler.tree.canonical import is_canonical
-from graveler.tree.parallel import build_parallel
+from graveler.tree.parallel_build import build_parallel
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 

@@ -21,7 +21,7 @@ from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
 from graveler.lake.fsck.owners import check_owners
 from graveler.lake.fsck.rebuild import Rebuilder
 from graveler.lake.fsck.refs import RefCheck
-from graveler.lake.fsck.staged import StagedCheck
+from graveler.lake.fsck.staged_changes import StagedCheck
 from graveler.lake.fsck.trees import TreeCheck
 from graveler.lake.opening.folder_permissions import FolderPermissions
 from graveler.lake.opening.nesting import Neighbours

@@ -12,9 +12,9 @@ import msgspec
 from graveler.errors import UNREADABLE, CorruptError
 from graveler.lake.fsck.findings import FindingKind
 from graveler.model import ObjectEntry, SplitParameters
-from graveler.tree.identify import expect_name
-from graveler.tree.naming import SUFFIX_BYTES, chunk_digests, plain_suffix, suffix
 from graveler.tree.range_info import RangeInfo
+from graveler.tree.range_name import SUFFIX_BYTES, chunk_digests, plain_suffix, suffix
+from graveler.tree.recomputed_name import expect_name
 from graveler.tree.record import IDENTITY_OVERHEAD, MAX_KEY_BYTES, RecordCodec, identity, record_ids
 from graveler.tree.split import cuts_after, first_cut
 from graveler.tree.sstable import MalformedTableError, Records, Table

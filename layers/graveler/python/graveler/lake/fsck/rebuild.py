@@ -22,9 +22,9 @@ from graveler.model import Commit, MetarangeName, SplitParameters
 from graveler.runtime.local import LocalRuntime
 from graveler.storage.objects.port import ObjectMissingError, Objects
 from graveler.storage.objects.tree_files import FOLDER
-from graveler.tree.identify import names_of
 from graveler.tree.merge import merge
 from graveler.tree.range_info import RangeInfo
+from graveler.tree.recomputed_name import names_of
 from graveler.tree.sstable import MalformedTableError, write_table
 from graveler.tree.store import RANGES, TreeFiles, TreeStore
 from graveler.tree.tail import Label, labelled

@@ -27,7 +27,7 @@ from graveler.requests.importing import ImportChanges, Imported
 from graveler.storage.tables.port import Check
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.apply import Interval
-from graveler.tree.parallel import Part, build_parallel
+from graveler.tree.parallel_build import Part, build_parallel
 from graveler.tree.parts import digest
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build

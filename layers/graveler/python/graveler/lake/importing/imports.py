@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from graveler.errors import InvalidError
 from graveler.lake.committing.publish import NotePublishing
 from graveler.lake.context import Context
-from graveler.lake.importing.copied import Copies
+from graveler.lake.importing.copies import Copies
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.importer import ImportSource, Listing, Terms, import_sources

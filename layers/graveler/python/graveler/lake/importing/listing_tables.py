@@ -18,8 +18,8 @@ import msgspec
 
 from graveler.errors import PreconditionError
 from graveler.lake.importing.listing_files import ListingError, ListingFile
+from graveler.lake.importing.listing_gzip import ListingGzip, UnpacksTooFarError
 from graveler.lake.importing.parquet_pages import longest_text, pages
-from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
 from graveler.storage.durable_files import temporary_files, unavailable
 from graveler.system.extras import not_installed
 

@@ -21,7 +21,7 @@ from graveler.lake.importing.listing_rows import RowReader, RowRules
 from graveler.lake.importing.listing_tables import Table, open_table
 from graveler.requests.importing import ListingOptions
 from graveler.system.progress import ObjectProgress, no_object_progress
-from graveler.tree.parallel import Part
+from graveler.tree.parallel_build import Part
 from graveler.tree.record import RecordCodec
 
 MEMORY: Final = 64 << 20
@@ -112,9 +112,9 @@ class ObjectListing:
             yield from zip(keys, packed, strict=True)
 
     def parts(self) -> Sequence[Part]:
-        """Return the records in parts of ascending key intervals, for :func:`graveler.tree.parallel.build_parallel`: one for each
-        file, of Parquet for each row group. A single part if they are not in order: only sorting all of them would find
-        intervals.
+        """Return the records in parts of ascending key intervals, for
+        :func:`graveler.tree.parallel_build.build_parallel`: one for each file, of Parquet for each row group. A single part if
+        they are not in order: only sorting all of them would find intervals.
 
         Parts can be sent to other processes, and report no progress.
         Cost: a pass over the keys.

@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from graveler.errors import InvalidError
+from graveler.lake.importing.listing_gzip import ListingGzip, UnpacksTooFarError
 from graveler.lake.importing.object_listing import ObjectListing
-from graveler.lake.importing.unpacking import ListingGzip, UnpacksTooFarError
 from graveler.requests.importing import ListingOptions
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.record import RecordCodec

@@ -27,7 +27,7 @@ from graveler.storage.objects.port import Noted, ObjectMissingError, Objects
 from graveler.storage.tables.port import Item, Key
 from graveler.tree.listing import ListedPage
 from graveler.tree.record import MakeEntry, encode_key
-from graveler.tree.rendered import Rendering
+from graveler.tree.rendered_pages import Rendering
 from graveler.tree.tree import Tree
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from graveler.model import Token
 from graveler.staging.changes import StagedChanges
 from graveler.system.pauses import require_cached
 from graveler.tree.diff import Difference
-from graveler.tree.expected import listed
+from graveler.tree.expected_ranges import listed
 from graveler.tree.listing import ListedPage, list_page, prefix_end
-from graveler.tree.rendered import RenderedPage, Renderer, Rendering
+from graveler.tree.rendered_pages import RenderedPage, Renderer, Rendering
 from graveler.tree.sstable import Records
 from graveler.tree.tree import Tree
 

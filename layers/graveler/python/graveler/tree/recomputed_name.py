@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
-from graveler.tree.naming import chunk_digests, plain_suffix, suffix
+from graveler.tree.range_name import chunk_digests, plain_suffix, suffix
 from graveler.tree.record import record_ids
 from graveler.tree.sstable import MalformedTableError, OtherFileError, Records, Table
 

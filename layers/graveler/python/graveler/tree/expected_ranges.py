@@ -15,7 +15,7 @@ from graveler.tree.range_info import RangeInfo
 from graveler.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from graveler.tree.reads import ReadAhead
+    from graveler.tree.read_ahead import ReadAhead
 
 _SAID_AT_ONCE = 32
 Span = tuple[bytes, bytes]

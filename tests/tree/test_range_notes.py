@@ -14,7 +14,7 @@ from graveler.tree import patch as patching
 from graveler.tree import writer as writing
 from graveler.tree.apply import apply
 from graveler.tree.merge import merge
-from graveler.tree.naming import chunk_digests, suffix
+from graveler.tree.range_name import chunk_digests, suffix
 from graveler.tree.range_notes import MemoryNotes, Notes, RangeNote, RangeNotes
 from graveler.tree.record import record_ids
 from graveler.tree.store import TreeStore
