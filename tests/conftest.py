@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import campaigns
+from tests.support.shell import Shell
 
 # How long an example takes says nothing about the code on a machine that does other things too.
 settings.register_profile("graveler", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,6 +18,12 @@ settings.load_profile("graveler")
 
 _LEFT: Final = pytest.StashKey[int]()
 """How many tests marked ``ci`` were not selected. Each worker collects all tests, so each has the same number."""
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Environment variables and the working folder of this test."""
+    return Shell(monkeypatch)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -28,16 +28,16 @@ from graveler.location.configuration import (
     profile_names,
 )
 from tests.support.patience import PATIENCE
+from tests.support.shell import Shell
 
 SECRET = "SECRET-of-the-profile"
 
 
 @pytest.fixture(autouse=True)
-def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def file(shell: Shell, tmp_path: Path) -> Path:
     """Where the configuration file of the test would be."""
-    for name in (CONFIG, PROFILE):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
+    shell.unset(CONFIG, PROFILE)
+    shell.export("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
     return tmp_path / "configuration/graveler/config.toml"
 
 
@@ -48,12 +48,12 @@ def written(file: Path, text: str, mode: int = 0o600) -> Path:
     return file
 
 
-def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+def test_where_the_file_is(shell: Shell, file: Path) -> None:
     assert configuration_file() == file
-    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
-    monkeypatch.setenv("HOME", "/home/ann")
+    shell.export("XDG_CONFIG_HOME", "relative")
+    shell.export("HOME", "/home/ann")
     assert configuration_file() == Path("/home/ann/.config/graveler/config.toml")
-    monkeypatch.setenv(CONFIG, "~/mine.toml")
+    shell.export(CONFIG, "~/mine.toml")
     assert configuration_file() == Path("/home/ann/mine.toml")
 
 
@@ -62,11 +62,11 @@ def test_without_a_file_there_is_no_profile(file: Path) -> None:
     assert not file.parent.exists(), "reading makes nothing"
 
 
-def test_a_user_without_a_home_has_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_has_no_profile(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     def none() -> Path:
         raise RuntimeError
 
-    monkeypatch.delenv("XDG_CONFIG_HOME")
+    shell.unset("XDG_CONFIG_HOME")
     monkeypatch.setattr(Path, "home", none)
     assert find_profile() is None
     with pytest.raises(NotFoundError, match="no home folder; set GRAVELER_CONFIG"):
@@ -75,9 +75,7 @@ def test_a_user_without_a_home_has_no_profile(monkeypatch: pytest.MonkeyPatch) -
         change_profile("default", {"repository": "sales"})
 
 
-def test_the_profile_is_named_by_argument_then_variable_then_default(
-    monkeypatch: pytest.MonkeyPatch, file: Path
-) -> None:
+def test_the_profile_is_named_by_argument_then_variable_then_default(shell: Shell, file: Path) -> None:
     written(file, "".join(f'[profiles.{name}]\nrepository = "of-{name}"\n' for name in ("default", "one", "two")))
 
     def repository(name: str | None = None) -> str:
@@ -86,7 +84,7 @@ def test_the_profile_is_named_by_argument_then_variable_then_default(
         return found.repository
 
     assert repository() == "of-default"
-    monkeypatch.setenv(PROFILE, "one")
+    shell.export(PROFILE, "one")
     assert repository() == "of-one"
     assert repository("two") == "of-two"
     assert profile_names() == ["default", "one", "two"]
@@ -162,11 +160,11 @@ def test_bytes_that_are_no_text_are_told(file: Path) -> None:
         find_profile()
 
 
-def test_a_profile_that_is_not_there_is_told_with_those_that_are(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+def test_a_profile_that_is_not_there_is_told_with_those_that_are(shell: Shell, file: Path) -> None:
     with pytest.raises(NotFoundError, match=r"the profile 'work' is not in .*config.toml'\. `graveler login"):
         find_profile("work")
     written(file, "[profiles.home]\n[profiles.office]\n")
-    monkeypatch.setenv(PROFILE, "work")
+    shell.export(PROFILE, "work")
     with pytest.raises(
         NotFoundError, match=r"GRAVELER_PROFILE names the profile 'work', .*; there are 'home', 'office'"
     ):
@@ -254,10 +252,10 @@ def test_a_link_stays_one(file: Path, tmp_path: Path) -> None:
     assert 'repository = "sales"' in real.read_text()
 
 
-def test_a_device_or_a_pipe_in_its_place_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_or_a_pipe_in_its_place_stays(tmp_path: Path, shell: Shell) -> None:
     """As with GRAVELER_CONFIG=/dev/null, which a file would replace if root may."""
     os.mkfifo(tmp_path / "null")
-    monkeypatch.setenv("GRAVELER_CONFIG", str(tmp_path / "null"))
+    shell.export("GRAVELER_CONFIG", str(tmp_path / "null"))
     changes = (
         lambda: change_profile("default", {"repository": "sales"}),
         lambda: change_user("Ada"),

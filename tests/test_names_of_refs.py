@@ -24,6 +24,7 @@ from graveler.values.addresses import quote_ref
 from tests.api.over_http import HOST, serving
 from tests.cli.support import done, run
 from tests.support.gateways import TAGS, FunctionApplication
+from tests.support.shell import Shell
 
 PATH: Final = "d/x.csv"
 
@@ -32,10 +33,6 @@ class Scene(NamedTuple):
     """The variables that lead to a lake whose repository ``sales`` has the tags; each tag's object says its name."""
 
     variables: dict[str, str]
-
-    def enter(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name, value in self.variables.items():
-            monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +67,15 @@ def gateway(folder: Path) -> Iterator[Scene]:
 
 
 @pytest.fixture(params=["folder", "gateway"])
-def scene(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
+def scene(request: pytest.FixtureRequest, shell: Shell, tmp_path: Path) -> Scene:
     if request.param == "folder":
         scene = Scene({"GRAVELER_LAKE": str(request.getfixturevalue("folder"))})
     else:
         scene = request.getfixturevalue("gateway")
-    monkeypatch.setenv("GRAVELER_CONFIG", str(tmp_path / "config.toml"))
-    monkeypatch.setenv("GRAVELER_PAGER", "")
-    monkeypatch.chdir(tmp_path)
-    scene.enter(monkeypatch)
+    shell.export("GRAVELER_CONFIG", str(tmp_path / "config.toml"))
+    shell.export("GRAVELER_PAGER", "")
+    shell.cd(tmp_path)
+    shell.export_all(scene.variables)
     return scene
 
 

@@ -1,6 +1,5 @@
 """Where a lake is: by options, the environment and the working folder; contradictions are refused."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -20,22 +19,16 @@ from graveler.location.environment import (
     find_lake,
     find_location,
 )
+from tests.support.shell import Shell
 
 S3 = "s3://bucket/lake"
 TABLE = "dynamodb://lake"
 
 
 @pytest.fixture(autouse=True)
-def nothing_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in list(os.environ):
-        if name.startswith(("GRAVELER_", "AWS_", "LAKECTL_")) or name.lower().endswith(
-            ("_proxy", "_bundle", "cert_file")
-        ):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    monkeypatch.chdir(tmp_path)
+def nothing_said(shell: Shell, tmp_path: Path) -> None:
+    shell.name_nothing(tmp_path)
+    shell.export("XDG_CACHE_HOME", "/caches")
 
 
 def on_aws(**fields: str) -> AwsLake:
@@ -44,11 +37,11 @@ def on_aws(**fields: str) -> AwsLake:
     return found
 
 
-def test_the_nearest_folder_upward_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nearest_folder_upward_is_found(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / ".graveler").mkdir()
     (tmp_path / ".graveler/graveler.json").touch()
     (tmp_path / "a/b").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "a/b")
+    shell.cd(tmp_path / "a/b")
     assert find_location() == FolderLake(tmp_path / ".graveler")
     assert find_location(Named(lake=str(tmp_path))) == FolderLake(tmp_path / ".graveler")
     assert find_location(Named(lake="elsewhere")) == FolderLake(Path("elsewhere"))
@@ -62,9 +55,8 @@ def test_without_any_it_is_said_what_to_do() -> None:
 @pytest.mark.parametrize(
     "environment", [{LAKE: TABLE, OBJECTS: S3}, {TABLES: TABLE, OBJECTS: S3}, {LAKE: "", TABLES: TABLE, OBJECTS: S3}]
 )
-def test_the_environment_names_a_lake_on_aws(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+def test_the_environment_names_a_lake_on_aws(environment: dict[str, str], shell: Shell) -> None:
+    shell.export_all(environment)
     assert find_location() == on_aws()
     assert find_location(Named(lake="folder")) == FolderLake(Path("folder")), "options come first"
     assert find_location(Named(tables="dynamodb://other")) == on_aws(tables="dynamodb://other")
@@ -73,9 +65,9 @@ def test_the_environment_names_a_lake_on_aws(environment: dict[str, str], monkey
     )
 
 
-def test_endpoints_are_taken_from_where_awss_own_tools_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://all")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://s3")
+def test_endpoints_are_taken_from_where_awss_own_tools_take_them(shell: Shell) -> None:
+    shell.export("AWS_ENDPOINT_URL", "http://all")
+    shell.export("AWS_ENDPOINT_URL_S3", "http://s3")
     assert (on_aws().s3_endpoint_url, on_aws().dynamodb_endpoint_url) == ("http://s3", "http://all")
     assert on_aws(s3_endpoint_url="http://mine").s3_endpoint_url == "http://mine"
 
@@ -97,10 +89,9 @@ def test_endpoints_are_taken_from_where_awss_own_tools_take_them(monkeypatch: py
     ],
 )
 def test_two_places_or_half_of_one_are_refused(
-    named: dict[str, str], environment: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+    named: dict[str, str], environment: dict[str, str], told: str, shell: Shell
 ) -> None:
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+    shell.export_all(environment)
     with pytest.raises(InvalidError) as refused:
         find_location(Named(**named, by_options=True))  # type: ignore[arg-type]
     assert told in str(refused.value)
@@ -129,23 +120,23 @@ def test_in_python_errors_name_parameters(named: dict[str, str], told: str) -> N
     assert "--" not in str(refused.value)
 
 
-def test_each_lake_on_aws_has_a_cache_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_lake_on_aws_has_a_cache_of_its_own(shell: Shell) -> None:
     one = on_aws().cache
     assert one.parent == Path("/caches/graveler")
     assert one == on_aws(objects=f"{S3}/").cache
     assert one != on_aws(objects="s3://bucket/b").cache
     assert one != on_aws(tables="dynamodb://b").cache
     assert one != on_aws(s3_endpoint_url="http://localhost:1").cache
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    monkeypatch.setenv("HOME", "/home/ann")
+    shell.export("XDG_CACHE_HOME", "relative")
+    shell.export("HOME", "/home/ann")
     assert on_aws().cache.is_relative_to("/home/ann/.cache/graveler")
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     def none() -> Path:
         raise RuntimeError
 
-    monkeypatch.delenv("XDG_CACHE_HOME")
+    shell.unset("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", none)
     with pytest.raises(GravelerError, match="XDG_CACHE_HOME"):
         on_aws()
@@ -167,21 +158,19 @@ def served(named: Named | None = None) -> ServedLake:
     return found
 
 
-def test_a_server_is_named_by_options_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ID, "id")
-    monkeypatch.setenv(SECRET, "secret")
-    monkeypatch.setenv(ENDPOINT, "https://other.test")
+def test_a_server_is_named_by_options_before_the_environment(shell: Shell) -> None:
+    shell.export(KEY_ID, "id")
+    shell.export(SECRET, "secret")
+    shell.export(ENDPOINT, "https://other.test")
     assert served(Named()).url == "https://other.test"
     assert served(Named(endpoint=URL)).url == served(Named(lake=URL)).url == URL
-    monkeypatch.delenv(ENDPOINT)
-    monkeypatch.setenv("LAKECTL_SERVER_ENDPOINT_URL", URL)
+    shell.unset(ENDPOINT)
+    shell.export("LAKECTL_SERVER_ENDPOINT_URL", URL)
     with pytest.raises(NotFoundError):  # lakectl's server is named to lakectl
         find_lake()
 
 
-def test_keys_are_gravelers_then_lakectls_then_those_in_lakectls_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_keys_are_gravelers_then_lakectls_then_those_in_lakectls_file(shell: Shell, tmp_path: Path) -> None:
     def key() -> tuple[str, str]:
         found = served()
         return found.key_id, found.secret
@@ -192,13 +181,13 @@ def test_keys_are_gravelers_then_lakectls_then_those_in_lakectls_file(
         key()
     (tmp_path / ".lakectl.yaml").write_text(LAKECTL)
     assert key() == ("file's", "file-secret")
-    monkeypatch.setenv("LAKECTL_SERVER_ENDPOINT_URL", f"{URL}/")
-    monkeypatch.setenv("LAKECTL_CREDENTIALS_ACCESS_KEY_ID", "variable")
+    shell.export("LAKECTL_SERVER_ENDPOINT_URL", f"{URL}/")
+    shell.export("LAKECTL_CREDENTIALS_ACCESS_KEY_ID", "variable")
     assert key()[0] == "file's", "half a key is none"
-    monkeypatch.setenv("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY", "variable-secret")
+    shell.export("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY", "variable-secret")
     assert key() == ("variable", "variable-secret")
-    monkeypatch.setenv(KEY_ID, "own")
-    monkeypatch.setenv(SECRET, "own-secret")
+    shell.export(KEY_ID, "own")
+    shell.export(SECRET, "own-secret")
     assert key() == ("own", "own-secret")
 
 
@@ -210,17 +199,15 @@ def test_keys_are_gravelers_then_lakectls_then_those_in_lakectls_file(
         ("\0", ""),
     ],
 )
-def test_a_broken_file_of_lakectls_is_named_with_its_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, line: str
-) -> None:
+def test_a_broken_file_of_lakectls_is_named_with_its_line(shell: Shell, tmp_path: Path, text: str, line: str) -> None:
     (tmp_path / ".lakectl.yaml").write_text(text)
     with pytest.raises(
         InvalidError, match=rf"~/.lakectl.yaml{line} is not valid YAML; .* GRAVELER_ACCESS_KEY_ID"
     ) as caught:
         served()
     assert "file-secret" not in str(caught.value)
-    monkeypatch.setenv(KEY_ID, "own")
-    monkeypatch.setenv(SECRET, "own-secret")
+    shell.export(KEY_ID, "own")
+    shell.export(SECRET, "own-secret")
     assert served().key_id == "own", "nobody needs the file"
 
 
@@ -232,28 +219,28 @@ def test_a_file_of_lakectls_without_a_key_is_no_error_of_its_own(tmp_path: Path,
 
 
 @pytest.mark.parametrize("other", ["https://other.test", "http://lake.test", "https://lake.test:8443", "nonsense"])
-def test_lakectls_keys_go_to_no_other_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, other: str) -> None:
+def test_lakectls_keys_go_to_no_other_server(shell: Shell, tmp_path: Path, other: str) -> None:
     (tmp_path / ".lakectl.yaml").write_text(LAKECTL.replace(URL, other))
-    monkeypatch.setenv("LAKECTL_SERVER_ENDPOINT_URL", other)
-    monkeypatch.setenv("LAKECTL_CREDENTIALS_ACCESS_KEY_ID", "variable")
-    monkeypatch.setenv("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY", "variable-secret")
+    shell.export("LAKECTL_SERVER_ENDPOINT_URL", other)
+    shell.export("LAKECTL_CREDENTIALS_ACCESS_KEY_ID", "variable")
+    shell.export("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY", "variable-secret")
     with pytest.raises(ForbiddenError):
         served()
 
 
-def test_proxies_and_certificates_are_taken_from_where_other_tools_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ID, "id")
-    monkeypatch.setenv(SECRET, "secret")
+def test_proxies_and_certificates_are_taken_from_where_other_tools_take_them(shell: Shell) -> None:
+    shell.export(KEY_ID, "id")
+    shell.export(SECRET, "secret")
     assert served().network == Network()
-    monkeypatch.setenv("https_proxy", "http://lower:1")
-    monkeypatch.setenv("ALL_PROXY", "http://all:1")
-    monkeypatch.setenv("NO_PROXY", "lake.test,.local")
-    monkeypatch.setenv("SSL_CERT_FILE", "/certificates.pem")
+    shell.export("https_proxy", "http://lower:1")
+    shell.export("ALL_PROXY", "http://all:1")
+    shell.export("NO_PROXY", "lake.test,.local")
+    shell.export("SSL_CERT_FILE", "/certificates.pem")
     wanted = Network(
         proxies={"http": "http://all:1", "https": "http://lower:1"},
         no_proxy="lake.test,.local",
         certificates="/certificates.pem",
     )
     assert served().network == wanted
-    monkeypatch.setenv("AWS_CA_BUNDLE", "/aws.pem")
+    shell.export("AWS_CA_BUNDLE", "/aws.pem")
     assert served().network.certificates == "/aws.pem"

@@ -32,6 +32,7 @@ from graveler.location.environment import (
     lake_address,
     unbound_default,
 )
+from tests.support.shell import Shell
 
 URL: Final = "https://lake.test"
 SECRETS: Final = ("SECRET-of-the-variable", "SECRET-of-the-profile", "SECRET-of-lakectl")
@@ -40,14 +41,10 @@ Source = Callable[[], object]
 
 
 @pytest.fixture(autouse=True)
-def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def file(shell: Shell, tmp_path: Path) -> Path:
     """The configuration file, in an environment that says nothing else."""
-    for name in list(os.environ):
-        if name.startswith(("GRAVELER_", "AWS_", "LAKECTL_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv(CONFIG, str(tmp_path / "config.toml"))
-    monkeypatch.chdir(tmp_path)
+    shell.name_nothing(tmp_path)
+    shell.export(CONFIG, tmp_path / "config.toml")
     return tmp_path / "config.toml"
 
 
@@ -70,7 +67,7 @@ def each_takes_the_place_of_the_one_before(
         assert found() == value
 
 
-def test_the_lake(monkeypatch: pytest.MonkeyPatch, file: Path, tmp_path: Path) -> None:
+def test_the_lake(shell: Shell, file: Path, tmp_path: Path) -> None:
     named = Named()
 
     def name(**fields: str) -> None:
@@ -87,8 +84,8 @@ def test_the_lake(monkeypatch: pytest.MonkeyPatch, file: Path, tmp_path: Path) -
             (lambda: a_lake_here(tmp_path), FolderLake(tmp_path / ".graveler")),
             (lambda: written(file, profiles), FolderLake(Path("/default"))),
             (lambda: written(file, more), FolderLake(Path("/default"))),
-            (lambda: monkeypatch.setenv(PROFILE, "one"), FolderLake(tmp_path / "one")),
-            (lambda: monkeypatch.setenv(LAKE, "/variable"), FolderLake(Path("/variable"))),
+            (lambda: shell.export(PROFILE, "one"), FolderLake(tmp_path / "one")),
+            (lambda: shell.export(LAKE, "/variable"), FolderLake(Path("/variable"))),
             (lambda: name(profile="two"), FolderLake(Path("/two"))),
             (lambda: name(profile="two", lake="/option"), FolderLake(Path("/option"))),
         ),
@@ -96,7 +93,7 @@ def test_the_lake(monkeypatch: pytest.MonkeyPatch, file: Path, tmp_path: Path) -
     )
 
 
-def test_the_objects_of_a_table(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+def test_the_objects_of_a_table(shell: Shell, file: Path) -> None:
     named = Named()
 
     def name(**fields: str) -> None:
@@ -115,7 +112,7 @@ def test_the_objects_of_a_table(monkeypatch: pytest.MonkeyPatch, file: Path) -> 
     each_takes_the_place_of_the_one_before(
         (
             (lambda: written(file, f"{file.read_text()}objects = 's3://profile'\n"), "s3://profile"),
-            (lambda: monkeypatch.setenv(OBJECTS, "s3://variable"), "s3://variable"),
+            (lambda: shell.export(OBJECTS, "s3://variable"), "s3://variable"),
             (lambda: name(profile="default"), "s3://profile"),
             (lambda: name(profile="default", objects="s3://option"), "s3://option"),
         ),
@@ -123,7 +120,7 @@ def test_the_objects_of_a_table(monkeypatch: pytest.MonkeyPatch, file: Path) -> 
     )
 
 
-def test_the_key_for_a_server(monkeypatch: pytest.MonkeyPatch, file: Path, tmp_path: Path) -> None:
+def test_the_key_for_a_server(shell: Shell, file: Path, tmp_path: Path) -> None:
     named = Named(endpoint=URL)
 
     def name(**fields: object) -> None:
@@ -136,13 +133,13 @@ def test_the_key_for_a_server(monkeypatch: pytest.MonkeyPatch, file: Path, tmp_p
         return "aws" if found.by_aws else found.token or found.key_id
 
     def lakectls_variables() -> None:
-        monkeypatch.setenv("LAKECTL_SERVER_ENDPOINT_URL", URL)
-        monkeypatch.setenv("LAKECTL_CREDENTIALS_ACCESS_KEY_ID", "lakectl-variable")
-        monkeypatch.setenv("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY", "s")
+        shell.export("LAKECTL_SERVER_ENDPOINT_URL", URL)
+        shell.export("LAKECTL_CREDENTIALS_ACCESS_KEY_ID", "lakectl-variable")
+        shell.export("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY", "s")
 
     def variables() -> None:
-        monkeypatch.setenv(KEY_ID, "variable")
-        monkeypatch.setenv(SECRET, "s")
+        shell.export(KEY_ID, "variable")
+        shell.export(SECRET, "s")
 
     lakectl = f"server:\n  endpoint_url: {URL}/api/v1\ncredentials:\n  access_key_id: lakectl\n  secret_access_key: s\n"
     profile = f'[profiles.default]\nendpoint = "{URL}"\nkey_id = "profile"\nsecret_key = "s"\n'
@@ -154,11 +151,11 @@ def test_the_key_for_a_server(monkeypatch: pytest.MonkeyPatch, file: Path, tmp_p
             (lambda: (tmp_path / ".lakectl.yaml").write_text(lakectl), "lakectl"),
             (lambda: written(file, profile), "profile"),
             (lambda: written(file, other), "profile"),
-            (lambda: monkeypatch.setenv(PROFILE, "other"), "other"),
+            (lambda: shell.export(PROFILE, "other"), "other"),
             (lakectls_variables, "lakectl-variable"),
             (variables, "variable"),
-            (lambda: monkeypatch.setenv(TOKEN, "token"), "token"),
-            (lambda: monkeypatch.setenv(LOGIN, "aws"), "aws"),
+            (lambda: shell.export(TOKEN, "token"), "token"),
+            (lambda: shell.export(LOGIN, "aws"), "aws"),
             (lambda: name(profile="other"), "other"),
             (lambda: name(profile="other", key=("argument", "s")), "argument"),
             (lambda: name(profile="other", login="aws"), "aws"),
@@ -167,7 +164,7 @@ def test_the_key_for_a_server(monkeypatch: pytest.MonkeyPatch, file: Path, tmp_p
     )
 
 
-def test_the_default_repository(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+def test_the_default_repository(shell: Shell, file: Path) -> None:
     named = Named()
 
     def name(**fields: str) -> None:
@@ -194,16 +191,16 @@ def test_the_default_repository(monkeypatch: pytest.MonkeyPatch, file: Path) -> 
         (
             (lambda: change_lake_default(lake_address(), chosen), DefaultPlace("chosen", "dev", BY_USE)),
             (lambda: written(file, profiles), DefaultPlace("a", "main", "profile 'default'")),
-            (lambda: monkeypatch.setenv(PROFILE, "one"), DefaultPlace("b", "", "profile 'one'")),
-            (lambda: monkeypatch.setenv(REPO, "lakefs://c/dev/"), DefaultPlace("c", "dev", REPO)),
-            (lambda: monkeypatch.setenv(REPO, "c"), DefaultPlace("c", "", REPO)),
+            (lambda: shell.export(PROFILE, "one"), DefaultPlace("b", "", "profile 'one'")),
+            (lambda: shell.export(REPO, "lakefs://c/dev/"), DefaultPlace("c", "dev", REPO)),
+            (lambda: shell.export(REPO, "c"), DefaultPlace("c", "", REPO)),
             (lambda: name(profile="default"), DefaultPlace("a", "main", "profile 'default'")),
         ),
         lambda: find_default(named),
     )
 
 
-def test_a_profiles_repository_is_one_of_its_lake(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+def test_a_profiles_repository_is_one_of_its_lake(shell: Shell, file: Path) -> None:
     written(file, f'[profiles.default]\nendpoint = "{URL}"\nrepository = "sales"\n')
     assert find_default() is not None
     assert find_default(Named(endpoint=f"{URL}/api/v1")) is not None
@@ -214,20 +211,20 @@ def test_a_profiles_repository_is_one_of_its_lake(monkeypatch: pytest.MonkeyPatc
     change_lake_default(lake_address(Named(tables="dynamodb://t", objects="s3://b/p/")), LakeDefault("aws"))
     assert find_default(Named(lake="dynamodb://t", objects="s3://b/p")) == DefaultPlace("aws", "", BY_USE)
     assert find_default(Named(lake="dynamodb://t", objects="s3://other/p")) is None
-    monkeypatch.setenv(ENDPOINT, "https://other.test")
+    shell.export(ENDPOINT, "https://other.test")
     assert find_default() is None
     assert find_default(Named(profile="default")) is not None
-    monkeypatch.setenv(REPO, "mine")
+    shell.export(REPO, "mine")
     assert find_default(Named(lake="/other")) == DefaultPlace("mine", "", REPO)
 
 
 @pytest.mark.parametrize("other", ["https://other.test", "http://lake.test", "https://lake.test:8443"])
-def test_a_profiles_key_goes_to_no_other_server(monkeypatch: pytest.MonkeyPatch, file: Path, other: str) -> None:
+def test_a_profiles_key_goes_to_no_other_server(shell: Shell, file: Path, other: str) -> None:
     written(file, f'[profiles.default]\nendpoint = "{URL}"\nkey_id = "k"\nsecret_key = "s"\n')
     for named in (Named(endpoint=other), Named(endpoint=other, profile="default")):
         with pytest.raises(ForbiddenError, match="there is no access key"):
             find_lake(named)
-    monkeypatch.setenv(ENDPOINT, other)
+    shell.export(ENDPOINT, other)
     with pytest.raises(ForbiddenError, match="there is no access key"):
         find_lake()
 
@@ -242,12 +239,12 @@ def test_a_profile_may_log_in_with_aws(file: Path) -> None:
         find_lake()
 
 
-def test_a_broken_file_hinders_only_those_who_need_it(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+def test_a_broken_file_hinders_only_those_who_need_it(shell: Shell, file: Path) -> None:
     written(file, "no TOML")
     assert find_lake(Named(lake="/a")) == FolderLake(Path("/a"))
-    monkeypatch.setenv(LAKE, "/b")
+    shell.export(LAKE, "/b")
     assert find_lake() == FolderLake(Path("/b"))
-    monkeypatch.delenv(LAKE)
+    shell.unset(LAKE)
     with pytest.raises(InvalidError, match="line 1"):
         find_lake()
 
@@ -262,9 +259,9 @@ def test_a_server_where_the_lake_itself_is_needed(file: Path, tmp_path: Path) ->
     assert find_location(Named(lake=".", by_options=True)) == FolderLake(Path(".graveler"))
 
 
-def test_handles_hold_address_and_profile_and_never_a_secret(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    monkeypatch.setenv(KEY_ID, "variable")
-    monkeypatch.setenv(SECRET, SECRETS[0])
+def test_handles_hold_address_and_profile_and_never_a_secret(shell: Shell, file: Path) -> None:
+    shell.export(KEY_ID, "variable")
+    shell.export(SECRET, SECRETS[0])
     written(file, f'[profiles.prod]\nendpoint = "{URL}"\nkey_id = "KEYID"\nsecret_key = "{SECRETS[1]}"\n')
     with graveler.open(profile="prod") as lake:
         assert SECRETS[1] not in repr(lake) + repr(lake.verbs)
@@ -273,7 +270,7 @@ def test_handles_hold_address_and_profile_and_never_a_secret(monkeypatch: pytest
     assert not any(secret.encode() in pickled for secret in (*SECRETS, "KEYID"))
 
 
-def test_a_handle_takes_the_key_of_its_profile_where_there_is_one(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+def test_a_handle_takes_the_key_of_its_profile_where_there_is_one(shell: Shell, file: Path) -> None:
     def user_there() -> str:
         address = pickle.loads(pickled)._lake._address
         found = address.found()
@@ -283,12 +280,12 @@ def test_a_handle_takes_the_key_of_its_profile_where_there_is_one(monkeypatch: p
     written(file, f'[profiles.prod]\nendpoint = "{URL}"\nkey_id = "profile"\nsecret_key = "s"\n')
     with graveler.open(profile="prod") as lake:
         pickled = pickle.dumps(lake.repository("demo"))
-    monkeypatch.setenv(KEY_ID, "variable")
-    monkeypatch.setenv(SECRET, "s")
+    shell.export(KEY_ID, "variable")
+    shell.export(SECRET, "s")
     assert user_there() == "profile"
     file.unlink()  # as on a worker, which has only variables
     assert user_there() == "variable"
-    monkeypatch.delenv(KEY_ID)
+    shell.unset(KEY_ID)
     with pytest.raises(ForbiddenError, match="handles carry no credentials"):
         user_there()
 

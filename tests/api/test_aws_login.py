@@ -19,6 +19,7 @@ from graveler.access.aws_login import AwsLogin
 from graveler.access.permissions import Role
 from tests.api.over_http import HOST, Switch
 from tests.api.support import Answer, Client, EventClient, HttpClient, World, make_world
+from tests.support.shell import Shell
 from tests.support.sts import ACCOUNT, FakeSts, Principal, identity_parts, identity_token, role, user
 
 NAME = "lake.example.org"
@@ -196,7 +197,7 @@ def test_the_published_client_logs_in_from_a_session(world: World, port: int, re
 
 
 def test_the_published_client_logs_in_by_its_environment_and_signs_another_name(
-    world: World, port: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    world: World, port: int, shell: Shell, tmp_path: Any
 ) -> None:
     let_in(EventClient(world), role="admin")
     said = {
@@ -207,8 +208,7 @@ def test_the_published_client_logs_in_by_its_environment_and_signs_another_name(
         "AWS_DEFAULT_REGION": "eu-west-1",
         **ETL.environment,
     }
-    for name, value in said.items():
-        monkeypatch.setenv(name, value)
+    shell.export_all(said)
     assert [repo.id for repo in lakefs.repositories(client=PublishedClient())] == ["repo"]
 
 

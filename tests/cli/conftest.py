@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import done
+from tests.support.shell import Shell
 
 
 @pytest.fixture(autouse=True)
-def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("GRAVELER_LAKE", "GRAVELER_DEBUG", "NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("GRAVELER_USER", "tester")
-    monkeypatch.setenv("GRAVELER_CONFIG", str(tmp_path / "configuration/config.toml"))
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("GRAVELER_PAGER", "")
+def working_folder(tmp_path: Path, shell: Shell) -> Path:
+    shell.unset("GRAVELER_LAKE", "GRAVELER_DEBUG", "NO_COLOR", "FORCE_COLOR")
+    shell.export("GRAVELER_USER", "tester")
+    shell.export("GRAVELER_CONFIG", str(tmp_path / "configuration/config.toml"))
+    shell.export("TERM", "xterm-256color")
+    shell.export("COLUMNS", "80")
+    shell.export("GRAVELER_PAGER", "")
     folder = tmp_path / "work"
     folder.mkdir()
-    monkeypatch.chdir(folder)
+    shell.cd(folder)
     return folder
 
 

@@ -10,6 +10,7 @@ from graveler.storage.objects.s3 import S3Settings
 from tests.cli.support import done, run, write_tree
 from tests.storage.adapters import CREDENTIALS, make_bucket, s3_settings
 from tests.support.servers import REGION, dynamodb_local, s3proxy
+from tests.support.shell import Shell
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def bucket() -> str:
 
 
 @pytest.fixture
-def table(bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+def table(bucket: str, shell: Shell, tmp_path: Path) -> str:
     """The URL of a table that is not there; the environment names it, and the bucket."""
     url = f"dynamodb://cli-{token_hex(6)}"
     environment = CREDENTIALS | {
@@ -36,8 +37,7 @@ def table(bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
         "GRAVELER_OBJECTS": f"s3://{bucket}/{url.removeprefix('dynamodb://')}",
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
-    for variable, value in environment.items():
-        monkeypatch.setenv(variable, value)
+    shell.export_all(environment)
     return url
 
 
@@ -73,14 +73,13 @@ def test_the_main_job(lake: str, table: str, working_folder: Path) -> None:
     assert list((Path(os.environ["XDG_CACHE_HOME"]) / "graveler").iterdir()), "files of trees are kept near"
 
 
-def test_options_name_it_as_well_as_the_environment(lake: str, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("GRAVELER_TABLES", "GRAVELER_OBJECTS", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_DYNAMODB"):
-        monkeypatch.delenv(variable)
+def test_options_name_it_as_well_as_the_environment(lake: str, table: str, shell: Shell) -> None:
+    shell.unset("GRAVELER_TABLES", "GRAVELER_OBJECTS", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_DYNAMODB")
     endpoints = ("--s3-endpoint-url", s3proxy(), "--dynamodb-endpoint-url", dynamodb_local(), "--region", REGION)
     assert done("--tables", table, "--objects", lake, *endpoints, "repo", "list", "--json").json["name"] == "lake"
     assert done("--objects", lake, *endpoints, "repo", "list", "--lake", table, "--json").json["name"] == "lake"
-    monkeypatch.setenv("GRAVELER_LAKE", table)
-    monkeypatch.setenv("GRAVELER_OBJECTS", lake)
+    shell.export("GRAVELER_LAKE", table)
+    shell.export("GRAVELER_OBJECTS", lake)
     assert done(*endpoints, "branch", "list", "lake", "--json").json["name"] == "main"
 
 
@@ -117,24 +116,22 @@ def test_a_lake_that_is_there_is_not_made_again(lake: str) -> None:
     assert (refused.code, "already exists" in refused.err) == (4, True)
 
 
-def test_what_is_missing_or_wrong_is_told(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_or_wrong_is_told(table: str, shell: Shell) -> None:
     missing = run("repo", "list")
     assert (missing.code, missing.err.count("\n")) == (9, 1)
     assert "or create it" in missing.err
     assert "or create it" in run("init").err
-    monkeypatch.setenv("GRAVELER_OBJECTS", "s3://no-such-bucket/x")
+    shell.export("GRAVELER_OBJECTS", "s3://no-such-bucket/x")
     no_bucket = run("init", "--create-table")
     assert (no_bucket.code, "there is no such bucket" in no_bucket.err) == (9, True), no_bucket
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(variable)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")  # else this process has a client by now
+    shell.unset("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    shell.export("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")  # else this process has a client by now
     nobody = run("repo", "list")
     assert (nobody.code, "no AWS credentials" in nobody.err) == (9, True), nobody
 
 
-def test_no_region_is_told(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_REGION")
-    monkeypatch.delenv("AWS_DEFAULT_REGION")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", f"{dynamodb_local()}/x")
+def test_no_region_is_told(table: str, shell: Shell) -> None:
+    shell.unset("AWS_REGION", "AWS_DEFAULT_REGION")
+    shell.export("AWS_ENDPOINT_URL_DYNAMODB", f"{dynamodb_local()}/x")
     refused = run("repo", "list")
     assert (refused.code, "no AWS region is configured" in refused.err) == (9, True), refused

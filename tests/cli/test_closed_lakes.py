@@ -12,6 +12,7 @@ import pytest
 
 import graveler
 from graveler.location.environment import HIDDEN
+from tests.support.shell import Shell
 
 _OWNER: Final = 65_534
 _RUN: Final = """
@@ -55,9 +56,9 @@ def close(path: Path, mode: int) -> None:
 
 
 @pytest.fixture
-def outer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def outer(tmp_path: Path, shell: Shell) -> Path:
     """A folder with a lake of this user, ``sales`` in it."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    shell.export("HOME", str(tmp_path / "home"))
     with graveler.create(tmp_path / HIDDEN, user="ada") as lake:
         lake.repository("sales").create().branch("main").object("a").upload("text")
     return tmp_path

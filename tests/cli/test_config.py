@@ -8,12 +8,13 @@ import pytest
 import graveler
 from graveler.location.configuration import configuration_file
 from tests.cli.support import commit, done, put, run
+from tests.support.shell import Shell
 
 
 @pytest.fixture
-def file(monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(shell: Shell) -> Path:
     """Where the configuration file will be; nothing else names an author."""
-    monkeypatch.delenv("GRAVELER_USER")
+    shell.unset("GRAVELER_USER")
     path = configuration_file()
     assert path is not None
     return path
@@ -24,9 +25,7 @@ def committer() -> str:
 
 
 @pytest.mark.usefixtures("lake")
-def test_the_author_comes_from_the_variable_then_the_file_then_the_login(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_author_comes_from_the_variable_then_the_file_then_the_login(file: Path, shell: Shell) -> None:
     assert committer() == getpass.getuser()
     assert done("config", "set", "user", "Ada Lovelace").out == f"set user in {file}\n"
     assert file.read_text() == 'user = "Ada Lovelace"\n'
@@ -44,9 +43,9 @@ def test_the_author_comes_from_the_variable_then_the_file_then_the_login(
     assert (
         done(*at_work).json["committer"] == done("--profile", "work", *at_work[:-2]).json["committer"] == "A. Lovelace"
     )
-    monkeypatch.setenv("GRAVELER_PROFILE", "work")
+    shell.export("GRAVELER_PROFILE", "work")
     assert committer() == "A. Lovelace"
-    monkeypatch.setenv("GRAVELER_USER", "somebody")
+    shell.export("GRAVELER_USER", "somebody")
     assert committer() == "somebody"
     shown = run("config", "get", "user")
     assert (shown.code, shown.out) == (0, "A. Lovelace\n")

@@ -11,6 +11,7 @@ import pytest
 from graveler.cli.demo import tables
 from graveler.cli.demo.stage import DemoFailedError, Stage, quoted
 from tests.cli.support import done, run, write_tree
+from tests.support.shell import Shell
 
 STEPS = 10
 """Of the story with files alone."""
@@ -48,7 +49,7 @@ def test_it_tells_each_step_with_what_it_cost(files: Path) -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("with_tables", [False, True])
 def test_its_command_lines_work_when_typed(
-    files: Path, working_folder: Path, monkeypatch: pytest.MonkeyPatch, *, with_tables: bool
+    files: Path, working_folder: Path, shell: Shell, *, with_tables: bool
 ) -> None:
     *steps, last = done("demo", *(() if with_tables else ("--from", files)), "--json").lines
     commands = [command for step in steps for command in step["commands"]]
@@ -73,7 +74,7 @@ def test_its_command_lines_work_when_typed(
     assert [(m, p) for m, _, p in sorted(theirs)] == [(m, p) for m, _, p in sorted(ours)]
     assert with_tables or theirs[0] == ours[0]
     # And the hints at the end, and all commands that only read, work on the lake that was kept.
-    monkeypatch.setenv("GRAVELER_LAKE", last["lake"])
+    shell.export("GRAVELER_LAKE", last["lake"])
     reading = tuple(f"graveler {verb}" for verb in ("cat", "diff", "log", "status"))
     for line in (*(c["command"] for c in commands if c["command"].startswith(reading)), *last["next"]):
         program, *arguments = shlex.split(line)

@@ -9,6 +9,7 @@ import pytest
 
 from graveler.cli.verbs import doctor as module
 from tests.cli.support import Result, done, put, run
+from tests.support.shell import Shell
 
 
 def levels(result: Result) -> dict[str, set[str]]:
@@ -50,11 +51,13 @@ def test_two_lakes_are_one_too_many(lake: Path) -> None:
     assert (result.code, levels(result)["lake"]) == (5, {"problem"})
 
 
-def test_a_missing_key_and_a_server_that_is_not_there(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_and_a_server_that_is_not_there(
+    working_folder: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
     result = run("--endpoint", "http://127.0.0.1:1", "doctor", "--json")
     assert (result.code, levels(result)["credentials"]) == (5, {"problem"})
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", "the-secret")
+    shell.export("GRAVELER_ACCESS_KEY_ID", "key")
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", "the-secret")
     monkeypatch.setattr("graveler.remote.connection.time.sleep", lambda _: None)
     result = run("--endpoint", "http://127.0.0.1:1", "doctor", "--json")
     found = levels(result)

@@ -37,6 +37,7 @@ from tests.cli import (
 from tests.cli.support import commit, done, put, run
 from tests.server.support import Running, running
 from tests.support.retold import tell_again
+from tests.support.shell import Shell
 
 OF_FOLDERS: Final = "it is about lakes in folders"
 HELP: Final = "it is about the help, whatever the lake"
@@ -108,14 +109,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
 
 
 @pytest.fixture
-def lake(server: tuple[Running, str, str], monkeypatch: pytest.MonkeyPatch) -> Path:
+def lake(server: tuple[Running, str, str], shell: Shell) -> Path:
     """The server's lake, with the empty repository ``lake`` alone; the environment names the server."""
     running_server, key_id, secret = server
-    monkeypatch.setenv("GRAVELER_ENDPOINT", running_server.url)
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key_id)
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", secret)
+    shell.export("GRAVELER_ENDPOINT", running_server.url)
+    shell.export("GRAVELER_ACCESS_KEY_ID", key_id)
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", secret)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):  # of somebody whom no rule lets in
-        monkeypatch.setenv(name, "ASIA0000000000000000")
+        shell.export(name, "ASIA0000000000000000")
     for repository in done("repo", "list").out.splitlines():
         done("repo", "delete", repository.split()[0], "--yes", "--force")
     done("repo", "create", "lake", "--namespace", f"local://lake-{token_hex(6)}")
@@ -244,10 +245,8 @@ def test_what_is_about_a_lake_of_ones_own_says_so(lake: Path, words: tuple[str, 
     assert "in its folder, or with --tables" in refused.err
 
 
-def test_the_server_may_be_named_by_options(
-    lake: Path, server: tuple[Running, str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("GRAVELER_ENDPOINT")
+def test_the_server_may_be_named_by_options(lake: Path, server: tuple[Running, str, str], shell: Shell) -> None:
+    shell.unset("GRAVELER_ENDPOINT")
     url = server[0].url
     assert done("--endpoint", url, "repo", "list", "--json").json["name"] == "lake"
     assert done("--lake", f"{url}/api/v1", "branch", "list", "lake").out.endswith("main  (default)\n")
@@ -256,12 +255,12 @@ def test_the_server_may_be_named_by_options(
     assert f"lake:            {url}" in shown
 
 
-def test_wrong_keys_and_no_keys_are_told(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", "wrong")
+def test_wrong_keys_and_no_keys_are_told(lake: Path, shell: Shell) -> None:
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", "wrong")
     refused = run("repo", "list")
     assert (refused.code, "authenticating" in refused.err) == (6, True), refused
-    monkeypatch.delenv("GRAVELER_SECRET_ACCESS_KEY")
-    monkeypatch.setenv("HOME", "/nowhere")
+    shell.unset("GRAVELER_SECRET_ACCESS_KEY")
+    shell.export("HOME", "/nowhere")
     refused = run("repo", "list")
     assert (refused.code, "there is no access key for it" in refused.err) == (6, True), refused
 
@@ -284,8 +283,8 @@ def test_names_are_offered_to_a_shell(lake: Path) -> None:
     assert "lakefs://lake/dev" in shown.stdout.replace("\\", "")
 
 
-def test_the_committer_is_the_keys_name(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_USER", "somebody else")
+def test_the_committer_is_the_keys_name(lake: Path, shell: Shell) -> None:
+    shell.export("GRAVELER_USER", "somebody else")
     put("main", "a", "1")
     made = commit("main", "One")
     assert done("log", f"lakefs://lake/{made}", "-n", "1", "--json").json["committer"] == "tester"

@@ -10,6 +10,7 @@ from graveler import errors
 from graveler.cli.exits import MEANINGS, ExitCode, exit_code
 from graveler.errors import GravelerError
 from tests.cli.support import done, put, run
+from tests.support.shell import Shell
 
 GROUPS = {
     errors.NotFoundError: 3,
@@ -84,13 +85,11 @@ def test_without_a_lake_it_is_told_how_to_make_one() -> None:
     assert "create one with `graveler init`" in result.err
 
 
-def test_the_lake_is_named_by_option_then_by_variable(
-    lake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_lake_is_named_by_option_then_by_variable(lake: Path, shell: Shell, tmp_path: Path) -> None:
     done("init", tmp_path / "other")
     done("repo", "create", "another", "--lake", tmp_path / "other")
     names = ["another"], ["lake"]
-    monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / "other"))
+    shell.export("GRAVELER_LAKE", str(tmp_path / "other"))
     assert [line["name"] for line in done("repo", "list", "--json").lines] == names[0]
     for arguments in (
         ("--lake", lake, "repo", "list"),
@@ -98,16 +97,16 @@ def test_the_lake_is_named_by_option_then_by_variable(
         ("--lake", lake.parent, "repo", "list"),
     ):
         assert [line["name"] for line in done(*arguments, "--json").lines] == names[1]
-    monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / "nothing"))
+    shell.export("GRAVELER_LAKE", str(tmp_path / "nothing"))
     assert run("repo", "list").code == 3
-    monkeypatch.delenv("GRAVELER_LAKE")
-    monkeypatch.chdir(tmp_path / "other" / "objects" / "another")
+    shell.unset("GRAVELER_LAKE")
+    shell.cd(tmp_path / "other" / "objects" / "another")
     assert [line["name"] for line in done("repo", "list", "--json").lines] == names[0]
 
 
-def test_the_committer_is_the_login_name_unless_told(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GRAVELER_USER")
-    monkeypatch.setenv("LOGNAME", "ada")
+def test_the_committer_is_the_login_name_unless_told(lake: Path, shell: Shell) -> None:
+    shell.unset("GRAVELER_USER")
+    shell.export("LOGNAME", "ada")
     assert done("commit", "lakefs://lake/main", "-m", "x", "--allow-empty", "--json").json["committer"] == "ada"
 
 
@@ -140,7 +139,7 @@ def test_a_folder_that_cannot_be_made(working_folder: Path) -> None:
     assert (result.code, "making a lake in" in result.err) == (9, True)
 
 
-def test_a_bug_is_called_a_bug_without_a_traceback(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_called_a_bug_without_a_traceback(lake: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     def broken(folder: Path, **_: object) -> None:
         raise RuntimeError("boom")
 
@@ -148,7 +147,7 @@ def test_a_bug_is_called_a_bug_without_a_traceback(lake: Path, monkeypatch: pyte
     result = run("repo", "list")
     assert result.code == 1
     assert result.err == "error: this is a bug in graveler: RuntimeError: boom (set GRAVELER_DEBUG=1 to see where)\n"
-    monkeypatch.setenv("GRAVELER_DEBUG", "1")
+    shell.export("GRAVELER_DEBUG", "1")
     assert "Traceback (most recent call last)" in run("repo", "list").err
 
 

@@ -9,6 +9,7 @@ import pytest
 from graveler.cli.times import parse_moment
 from graveler.errors import InvalidError
 from tests.cli.support import commit, done, make_conflict, put, run
+from tests.support.shell import Shell
 
 TIMES = (
     "write a date (2026-06-01), a date with time (2026-06-01T12:00, local; with Z, UTC), how long ago (1 hour ago, 90m, 3d or "
@@ -72,8 +73,8 @@ def test_what_a_log_refuses(lake: Path, arguments: tuple[str, ...], code: int, s
     assert (refused.code, refused.out, said in refused.err) == (code, "", True), refused.err
 
 
-def test_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "UTC-2")
+def test_times(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+    shell.export("TZ", "UTC-2")
     time.tzset()
     try:
         assert parse_moment("--since", "@1780000000") == 1_780_000_000

@@ -14,6 +14,7 @@ from graveler.access.errors import NotPermittedError
 from graveler.cli.terminal import Screen
 from tests.cli.support import Result, make_conflict, put, run, write_tree
 from tests.cli.test_every_command import COMMANDS
+from tests.support.shell import Shell
 
 each = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 
@@ -103,7 +104,9 @@ def test_a_refusal_by_the_system_names_the_file(lake: Path, monkeypatch: pytest.
     assert error["message"] == "the system refused '/closed/x': Permission denied"
 
 
-def test_a_bug_is_code_unexpected_with_its_traceback_on_request(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_code_unexpected_with_its_traceback_on_request(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
     def broken(folder: Path, **_: object) -> None:
         raise RuntimeError("boom")
 
@@ -111,7 +114,7 @@ def test_a_bug_is_code_unexpected_with_its_traceback_on_request(lake: Path, monk
     error = error_of(run("repo", "list", "--json"))
     assert (error["code"], error["exit_code"], error["fields"]) == ("unexpected", 1, {})
     assert "RuntimeError: boom" in error["message"]
-    monkeypatch.setenv("GRAVELER_DEBUG", "1")
+    shell.export("GRAVELER_DEBUG", "1")
     assert "Traceback (most recent call last)" in error_of(run("repo", "list", "--json"))["traceback"]
 
 

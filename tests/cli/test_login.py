@@ -16,6 +16,7 @@ from graveler.location.configuration import configuration_file, find_profile
 from tests.cli.support import done, run
 from tests.server.support import Running, running
 from tests.support.patience import PATIENCE
+from tests.support.shell import Shell
 
 Server = tuple[Running, str, str]
 
@@ -31,11 +32,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(autouse=True)
-def no_key_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+def no_key_elsewhere(shell: Shell, tmp_path: Path) -> None:
+    shell.export("HOME", str(tmp_path))
     for name in list(os.environ):
         if name.startswith(("LAKECTL_", "GRAVELER_")) and name not in {"GRAVELER_CONFIG", "GRAVELER_USER"}:
-            monkeypatch.delenv(name)
+            shell.unset(name)
 
 
 def file() -> Path:
@@ -77,13 +78,13 @@ def test_from_a_key_to_a_commit_and_back(server: Server) -> None:
     assert done("logout", "--json").json == {"profile": "default", "key_id": key_id, "file": str(file())}
 
 
-def test_each_profile_has_its_own(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_profile_has_its_own(server: Server, shell: Shell) -> None:
     url, (key_id, secret) = server[0].url, server[1:]
     done("login", url, "--profile", "work", "--key-id", key_id, stdin=lines(secret))
     assert find_profile() is None
     assert run("repo", "list").code == 3
     assert run("repo", "list", "--profile", "work").code == 0
-    monkeypatch.setenv("GRAVELER_PROFILE", "work")
+    shell.export("GRAVELER_PROFILE", "work")
     assert run("repo", "list").code == 0
     assert run("logout", "--profile", "nope").code == 3
     assert "of profile 'work'" in done("logout").out
@@ -123,9 +124,9 @@ def test_what_cannot_be_a_login_is_refused(arguments: tuple[str, ...], given: tu
     assert not file().exists()
 
 
-def test_variables_that_come_first_are_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_ENDPOINT", "https://other.example.org")
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", "other")
+def test_variables_that_come_first_are_told(server: Server, shell: Shell) -> None:
+    shell.export("GRAVELER_ENDPOINT", "https://other.example.org")
+    shell.export("GRAVELER_ACCESS_KEY_ID", "other")
     told = run("login", server[0].url, stdin=lines(*server[1:]))
     assert told.code == 0
     assert told.err == (

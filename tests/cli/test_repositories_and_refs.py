@@ -5,15 +5,16 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import commit, done, put, run
+from tests.support.shell import Shell
 
 HEX = 64
 
 
-def test_init_makes_a_lake_that_is_found_from_below(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_makes_a_lake_that_is_found_from_below(working_folder: Path, shell: Shell) -> None:
     assert done("init").out == f"created an empty lake in {working_folder / '.graveler'}\n"
     below = working_folder / "a" / "b"
     below.mkdir(parents=True)
-    monkeypatch.chdir(below)
+    shell.cd(below)
     assert done("repo", "list").out == ""
     again = run("--lake", working_folder / ".graveler", "init")
     assert (again.code, "already exists" in again.err) == (4, True)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from graveler.values.addresses import SCHEMES, scheme_of, without_scheme
 from tests.cli.support import commit, done, put, run
 from tests.cli.test_endpoint import ARGUMENTS
 from tests.cli.test_uris import PARSERS
+from tests.support.shell import Shell
 
 REST = st.lists(st.sampled_from(["lake", "/", "main", "..", "...", "~1", "%2F", "é", "a b", "\0", "dev", ""])).map(
     "".join
@@ -55,14 +55,14 @@ def test_every_command_takes_either_scheme(lake: Path, working_folder: Path) -> 
         assert result.code not in (ExitCode.UNEXPECTED, ExitCode.INVALID, ExitCode.UNAVAILABLE), (words, result)
 
 
-def test_the_default_repository_may_be_named_by_either_scheme(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_repository_may_be_named_by_either_scheme(lake: Path, shell: Shell) -> None:
     put("main", "a", "1")
     assert done("use", "graveler://lake/main").out.startswith("lakefs://lake/main")
     assert done("cat", "a").out == "1"
     for scheme in SCHEMES:
-        monkeypatch.setenv("GRAVELER_REPO", f"{scheme}lake/main/")
+        shell.export("GRAVELER_REPO", f"{scheme}lake/main/")
         assert done("cat", "a").out == "1"
-    monkeypatch.delenv("GRAVELER_REPO")
+    shell.unset("GRAVELER_REPO")
     file = configuration_file()
     assert file is not None
     for scheme in SCHEMES:

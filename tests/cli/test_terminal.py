@@ -11,6 +11,7 @@ import pytest
 
 from graveler.cli.progress import LARGE, rate
 from tests.cli.support import commit, done, put, write_tree
+from tests.support.shell import Shell
 
 
 def on_terminal(*arguments: str, answer: str = "", **environment: str) -> tuple[int, str]:
@@ -145,8 +146,8 @@ def test_long_output_goes_through_the_pager_of_the_user(lake: Path) -> None:
     assert "paged:" not in on_terminal(*diff, GRAVELER_PAGER=PAGER, TERM="dumb")[1]
 
 
-def test_without_a_terminal_there_is_no_pager(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_PAGER", "false")
+def test_without_a_terminal_there_is_no_pager(lake: Path, shell: Shell) -> None:
+    shell.export("GRAVELER_PAGER", "false")
     assert "Repository created" in done("log", "lakefs://lake/main").out
 
 
@@ -163,15 +164,13 @@ def test_leaving_the_pager_is_no_error_and_one_that_is_not_there_is(lake: Path) 
         assert (code, said in screen) == (2, True)
 
 
-def test_pager_is_less_unless_named_and_shows_a_short_log_at_once(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pager_is_less_unless_named_and_shows_a_short_log_at_once(lake: Path, shell: Shell) -> None:
     folder = lake.parent / "bin"
     folder.mkdir()
     less = folder / "less"
     less.write_text("#!/bin/sh\necho with $LESS\ncat\n")
     less.chmod(0o755)
-    monkeypatch.delenv("GRAVELER_PAGER")
-    monkeypatch.delenv("PAGER", raising=False)
-    monkeypatch.delenv("LESS", raising=False)
+    shell.unset("GRAVELER_PAGER", "PAGER", "LESS")
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     assert on_terminal("log", "lakefs://lake/main", PATH=path)[1].startswith("with FRX\n")
     assert on_terminal("log", "lakefs://lake/main", PATH=path, LESS="R")[1].startswith("with R\n")

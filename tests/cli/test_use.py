@@ -9,6 +9,7 @@ import pytest
 
 from graveler.location.configuration import configuration_file, find_profile
 from tests.cli.support import commit, done, put, run
+from tests.support.shell import Shell
 
 pytestmark = pytest.mark.usefixtures("lake")
 
@@ -105,7 +106,7 @@ def test_without_a_default_the_error_names_the_command_that_sets_one(words: tupl
     assert (result.code, "`graveler use lakefs://" in result.err, result.err.count("\n")) == (2, True, 1)
 
 
-def test_it_is_shown_with_where_it_comes_from_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_shown_with_where_it_comes_from_and_forgotten(shell: Shell) -> None:
     assert "no default repository" in done("use").out
     assert done("use", "--json").json == {"repository": None, "branch": None, "by": None}
     assert done("use", "lakefs://lake", "--json").json == {
@@ -115,23 +116,21 @@ def test_it_is_shown_with_where_it_comes_from_and_forgotten(monkeypatch: pytest.
     }
     assert done("use").out == "lakefs://lake  (`graveler use` in this lake)\n"
     assert "on branch main" in done("status").out, "the repository's own default branch"
-    monkeypatch.setenv("GRAVELER_REPO", "lake/main")
+    shell.export("GRAVELER_REPO", "lake/main")
     assert done("use").out == "lakefs://lake/main  (GRAVELER_REPO)\n"
     told = run("use", "lake/main")
     assert (told.code, "GRAVELER_REPO is set" in told.err) == (0, True)
-    monkeypatch.delenv("GRAVELER_REPO")
+    shell.unset("GRAVELER_REPO")
     assert "no default repository" in done("use", "--unset").out
     assert "no default repository" in done("use", "--unset").out
 
 
 @pytest.mark.usefixtures("used")
-def test_a_choice_counts_only_in_the_lake_that_it_was_made_in(
-    working_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_choice_counts_only_in_the_lake_that_it_was_made_in(working_folder: Path, shell: Shell) -> None:
     other = working_folder / "elsewhere"
     other.mkdir()
     for words in (("init",), ("repo", "create", "lakefs://lake")):
-        monkeypatch.chdir(other)
+        shell.cd(other)
         done(*words)
     refused = run("put", "-", "x", stdin=b"1")
     assert (refused.code, "there is no default repository" in refused.err) == (2, True)
@@ -139,16 +138,16 @@ def test_a_choice_counts_only_in_the_lake_that_it_was_made_in(
     assert "no default repository" in done("use").out
     done("use", "lakefs://lake")
     done("put", "-", "x", stdin=b"1")
-    monkeypatch.chdir(working_folder)
+    shell.cd(working_folder)
     assert done("use").out == "lakefs://lake/main  (`graveler use` in this lake)\n"
     assert done("ls").out == "raw/\n"
     # However the lake is named, it is the same one.
     (working_folder / "link").symlink_to(other)
     for place in (str(other), "elsewhere", "link", str(other / ".graveler")):
         assert done("ls", "--lake", place).out == "x\n", place
-    monkeypatch.chdir(other)
+    shell.cd(other)
     done("use", "--unset")
-    monkeypatch.chdir(working_folder)
+    shell.cd(working_folder)
     assert done("ls").out == "raw/\n"
     assert run("ls", "--lake", str(other)).code == 2
 
@@ -181,11 +180,11 @@ def test_a_repository_that_an_older_version_kept_for_no_lake_is_named_and_not_us
 
 
 @pytest.mark.usefixtures("used")
-def test_an_error_says_where_the_default_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_says_where_the_default_comes_from(shell: Shell) -> None:
     refused = run("cat", "nope")
     assert refused.err.endswith("The default repository, lakefs://lake/main, comes from `graveler use` in this lake\n")
     assert "The default" not in run("cat", "lakefs://lake/main/nope").err
-    monkeypatch.setenv("GRAVELER_REPO", "gone")
+    shell.export("GRAVELER_REPO", "gone")
     for words in (("ls",), ("commit", "-m", "m"), ("put", "-", "x"), ("merge", "fix"), ("tag", "list")):
         refused = run(*words, stdin=b"1")
         assert refused.code == 3, words
@@ -228,13 +227,13 @@ def test_a_profile_keeps_its_own(working_folder: Path) -> None:
     assert (refused.code, "the profile 'nope' is not in" in refused.err) == (3, True)
 
 
-def test_a_new_lake_that_commands_would_not_use_is_told(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_lake_that_commands_would_not_use_is_told(working_folder: Path, shell: Shell) -> None:
     path = configuration_file()
     assert path is not None
     path.parent.mkdir()
     path.write_text(f'[profiles.default]\nlake = "{working_folder}"\n')
     (working_folder / "other").mkdir()
-    monkeypatch.chdir(working_folder / "other")
+    shell.cd(working_folder / "other")
     told = run("init")
     assert (told.code, told.err) == (
         0,
@@ -244,11 +243,11 @@ def test_a_new_lake_that_commands_would_not_use_is_told(working_folder: Path, mo
     assert done("repo", "list", "--lake", ".").out == ""
 
 
-def test_a_variable_that_names_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_REPO", "Not A Name/main")
+def test_a_variable_that_names_nothing_is_told(shell: Shell) -> None:
+    shell.export("GRAVELER_REPO", "Not A Name/main")
     result = run("ls")
     assert (result.code, result.err.startswith("error: GRAVELER_REPO names no repository")) == (2, True), result
-    monkeypatch.setenv("GRAVELER_REPO", "nope/main")
+    shell.export("GRAVELER_REPO", "nope/main")
     assert run("ls").code == 3
 
 

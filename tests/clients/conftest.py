@@ -8,6 +8,7 @@ import pytest
 from lakefs.client import Client
 
 from tests.clients.support import Served, Wire, new_name, serving
+from tests.support.shell import Shell
 
 
 @pytest.fixture(scope="session")
@@ -18,11 +19,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(autouse=True)
-def environment(served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def environment(served: Served, shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> None:
     """What users set, so that every client finds the server by itself; and no configuration of theirs."""
-    for name, value in served.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp()))
+    shell.export_all(served.environment)
+    shell.export("HOME", str(tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture

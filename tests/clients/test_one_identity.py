@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lakefs
-import pytest
 from lakefs_spec import LakeFSFileSystem
 
 import graveler
@@ -14,6 +13,7 @@ from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.model import DEFAULT_CONTENT_TYPE
 from tests.cli.support import done
 from tests.clients.support import Served, Wire, form
+from tests.support.shell import Shell
 
 PATH = "raw/table.csv"
 DATA = b"id,amount\n1,100\n"
@@ -128,10 +128,10 @@ class Uploads:
 
 
 def test_the_same_bytes_are_the_same_object_whoever_uploads_them(
-    served: Served, repo: lakefs.Repository, wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: Served, repo: lakefs.Repository, wire: Wire, tmp_path: Path, shell: Shell
 ) -> None:
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", served.key_id)
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", served.secret)
+    shell.export("GRAVELER_ACCESS_KEY_ID", served.key_id)
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", served.secret)
     branches = []
     for number, upload in enumerate(Uploads(served, repo, wire, tmp_path)):
         branch = repo.branch(f"b{number}").create("main")

@@ -12,6 +12,7 @@ import pytest
 import graveler
 from graveler.sdk.lake import Lake
 from tests.clients.support import Served, new_name
+from tests.support.shell import Shell
 
 Handle = graveler.Lake | graveler.Repository | graveler.Reference | graveler.StoredObject
 
@@ -89,22 +90,22 @@ def test_handles_work_in_a_process_of_their_own(lake: graveler.Lake, repository:
     pickle.loads(pickle.dumps(lake)).close()
 
 
-def test_a_pickle_holds_no_secret(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_SESSION_TOKEN", "a-token-of-a-session")
-    monkeypatch.setenv("http_proxy", "http://me:a-password@127.0.0.1:1")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
+def test_a_pickle_holds_no_secret(served: Served, shell: Shell) -> None:
+    shell.export("GRAVELER_SESSION_TOKEN", "a-token-of-a-session")
+    shell.export("http_proxy", "http://me:a-password@127.0.0.1:1")
+    shell.export("no_proxy", "127.0.0.1")
     with graveler.open(served.url) as by_token:
         data = pickle.dumps(by_token)
     assert b"a-token-of-a-session" not in data
     assert b"a-password" not in data
-    monkeypatch.delenv("GRAVELER_SESSION_TOKEN")
+    shell.unset("GRAVELER_SESSION_TOKEN")
     with graveler.open(served.url) as opened:
         data = pickle.dumps(opened.repository("r").branch("main").object("x"))
         assert served.secret.encode() not in data
         assert served.url.encode() in data
     for name in served.environment:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", "/nonexistent")
+        shell.unset(name)
+    shell.export("HOME", "/nonexistent")
     there = pickle.loads(data)  # an error here would end the worker, and its pool would not tell it
     with pytest.raises(graveler.ForbiddenError, match="GRAVELER_ACCESS_KEY_ID"):
         there.stat()

@@ -17,6 +17,7 @@ from tests.docs_site.sources import (
     written_out,
 )
 from tests.make_site import BUILT, announcement, made
+from tests.support.shell import Shell
 
 
 def pages() -> list[str]:
@@ -83,8 +84,8 @@ def test_the_page_of_the_design_records_lists_each() -> None:
     assert [name for _, name in listed] == sorted(path.name for path in folder.glob("0*.md"))
 
 
-def test_the_build_says_how_to_serve_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_build_says_how_to_serve_the_site(shell: Shell) -> None:
+    shell.cd(ROOT)
     assert announcement(BUILT / "html") == (
         "built build/docs/html/index.html, which a browser can open\n"
         "to serve it at http://127.0.0.1:8000/: python3 -m http.server -d build/docs/html --bind 127.0.0.1\n"

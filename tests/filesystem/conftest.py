@@ -10,6 +10,7 @@ from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.sdk.lake import create_lake, open_lake
 from tests.sdk.conftest import endpoint
 from tests.support.lakes_on_aws import new_lake_on_aws
+from tests.support.shell import Shell
 
 __all__ = ["endpoint"]
 
@@ -29,18 +30,17 @@ def lake_on_aws(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str
 
 
 @pytest.fixture
-def aws_options(lake_on_aws: tuple[dict[str, str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def aws_options(lake_on_aws: tuple[dict[str, str], dict[str, Any]], shell: Shell) -> dict[str, Any]:
     variables, options = lake_on_aws
-    for variable, value in variables.items():
-        monkeypatch.setenv(variable, value)
+    shell.export_all(variables)
     return options
 
 
 @pytest.fixture
-def served_options(endpoint: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def served_options(endpoint: tuple[str, str, str], shell: Shell) -> dict[str, Any]:
     url, key_id, secret = endpoint
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key_id)
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", secret)
+    shell.export("GRAVELER_ACCESS_KEY_ID", key_id)
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", secret)
     return {"lake": url}
 
 

@@ -24,6 +24,7 @@ from graveler.errors import (
 from graveler.filesystem.failures import as_os_error, told
 from graveler.filesystem.filesystem import GravelerFileSystem
 from tests.filesystem.conftest import new_repository
+from tests.support.shell import Shell
 
 
 @pytest.mark.parametrize(
@@ -77,13 +78,11 @@ def test_an_object_whose_bytes_are_gone_or_others(folder_options: dict[str, Any]
     assert isinstance(pickle.loads(pickle.dumps(found)), FileNotFoundError)
 
 
-def test_the_cause_has_no_frames_unless_asked_for(
-    folder_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cause_has_no_frames_unless_asked_for(folder_options: dict[str, Any], shell: Shell) -> None:
     branch = f"{new_repository(folder_options)}/main"
     fs = GravelerFileSystem(**folder_options, skip_instance_cache=True)
     for value, has_frames in (("", False), ("full", True)):
-        monkeypatch.setenv("GRAVELER_TRACEBACK", value)
+        shell.export("GRAVELER_TRACEBACK", value)
         for call in (lambda: fs.open(f"{branch}/missing"), lambda: fs.ls(f"{branch}/missing")):
             with pytest.raises(FileNotFoundError) as raised:
                 call()

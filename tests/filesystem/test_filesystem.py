@@ -20,6 +20,7 @@ from graveler.sdk.branch import Branch
 from graveler.sdk.lake import create_lake
 from tests.filesystem.conftest import new_repository
 from tests.filesystem.handles import lake_of
+from tests.support.shell import Shell
 
 
 def branch_of(fs: GravelerFileSystem, branch: str) -> Branch:
@@ -251,22 +252,22 @@ def test_an_instance_pickles_without_secrets(
     assert run.stdout.decode().strip() == "b'1'"
 
 
-def test_the_same_words_elsewhere_are_another_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_words_elsewhere_are_another_lake(tmp_path: Path, shell: Shell) -> None:
     found = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        monkeypatch.chdir(tmp_path / name)
+        shell.cd(tmp_path / name)
         create_lake("lake").close()
         made = fsspec.filesystem("graveler", lake="lake", user="ada")
         made.opened.lake.repository(f"repository-{name}").create()
         found.append(made)
-    monkeypatch.chdir(tmp_path)
+    shell.cd(tmp_path)
     for each, name in zip(found, ("one", "two"), strict=True):
         assert (
             each.ls("", detail=False) == pickle.loads(pickle.dumps(each)).ls("", detail=False) == [f"repository-{name}"]
         )
     for name in ("one", "two"):
-        monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / name / "lake"))
+        shell.export("GRAVELER_LAKE", str(tmp_path / name / "lake"))
         assert fsspec.filesystem("graveler").ls("", detail=False) == [f"repository-{name}"]
 
 

@@ -13,6 +13,7 @@ from graveler.remote.repository import RemoteRepository
 from tests.filesystem.handles import lake_of
 from tests.filesystem.test_filesystem import branch_of
 from tests.sdk.conftest import CountedLake
+from tests.support.shell import Shell
 
 
 def test_a_file_that_may_not_be_written_does_not_open(fs: GravelerFileSystem, branch: str) -> None:
@@ -60,9 +61,7 @@ def test_a_protected_branch_takes_a_transaction(fs: GravelerFileSystem, branch: 
             fs.open(f"{repository}/{ref}/y", "wb")
 
 
-def test_a_key_that_may_only_read_opens_no_file_for_writing(
-    served_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_may_only_read_opens_no_file_for_writing(served_options: dict[str, Any], shell: Shell) -> None:
     fs = GravelerFileSystem(**served_options, skip_instance_cache=True)
     lake_of(fs).repository("readable").create()
     verbs = fs.opened.repository("readable")
@@ -71,8 +70,8 @@ def test_a_key_that_may_only_read_opens_no_file_for_writing(
     made = [keys.create_key("bob", Role.READER), keys.create_key("bob", Role.WRITER, (), ("bobs-*",))]
     lake_of(fs).repository("readable").branch("bobs-own").create("main")
     for each, its_own in zip(made, (False, True), strict=True):
-        monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", each.key.key_id)
-        monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", each.secret)
+        shell.export("GRAVELER_ACCESS_KEY_ID", each.key.key_id)
+        shell.export("GRAVELER_SECRET_ACCESS_KEY", each.secret)
         limited = GravelerFileSystem(**served_options, skip_instance_cache=True)
         with pytest.raises(PermissionError):
             limited.open("readable/main/x", "wb")

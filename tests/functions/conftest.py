@@ -14,6 +14,7 @@ from graveler.access.authentication import Access
 from graveler.access.permissions import Role
 from graveler.functions.entry import Context, Event, api_handler
 from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
+from tests.support.shell import Shell
 
 Handler = Callable[[Event, Context | None], Event]
 
@@ -32,7 +33,7 @@ def logging_restored() -> Iterator[None]:
 
 
 @pytest.fixture
-def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def deployment(tmp_path: Path, shell: Shell) -> Iterator[None]:
     """What the stacks make, as far as functions see it."""
     variables = {
         "GRAVELER_OBJECTS": "s3://lake",
@@ -44,15 +45,14 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": "us-east-1",
     }
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    shell.export_all(variables)
+    shell.unset("AWS_ENDPOINT_URL")
     with logging_restored(), mock_aws():
         s3 = boto3.client("s3")
         for bucket in ("lake", "raw"):
             s3.create_bucket(Bucket=bucket)
         DynamoDBTables(settings_of("dynamodb://lake")).create_table()
-        monkeypatch.setenv("GRAVELER_KMS_KEY", boto3.client("kms").create_key()["KeyMetadata"]["Arn"])
+        shell.export("GRAVELER_KMS_KEY", boto3.client("kms").create_key()["KeyMetadata"]["Arn"])
         yield
 
 

@@ -12,6 +12,7 @@ from graveler.functions.entry import api_handler
 from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
 from tests.functions.conftest import Handler
 from tests.functions.events import event
+from tests.support.shell import Shell
 from tests.support.sts import ACCOUNT, FakeSts, identity_parts, identity_token, role
 
 NAME = "abc123.execute-api.eu-central-1.amazonaws.com"
@@ -23,17 +24,19 @@ def log_in(function: Handler) -> dict[str, Any]:
     return function(event("POST", "/api/v1/auth/external/principal/login", body=body), None)
 
 
-def test_a_role_logs_in_and_the_other_functions_know_it(deployment: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_logs_in_and_the_other_functions_know_it(
+    deployment: None, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
     Access(DynamoDBTables(settings_of("dynamodb://lake"))).create_rule(
         f"arn:aws:iam::{ACCOUNT}:role/etl-*", "etl", Role.READER
     )
     with FakeSts() as sts:
         sts.knows(ETL)
-        monkeypatch.setenv("GRAVELER_AWS_LOGIN", f"lake.example.org,{NAME}")
+        shell.export("GRAVELER_AWS_LOGIN", f"lake.example.org,{NAME}")
         monkeypatch.setattr(aws_login, "Sts", sts.client)
         answer = log_in(api_handler("write"))
     assert answer["statusCode"] == 200, answer
-    monkeypatch.delenv("GRAVELER_AWS_LOGIN")  # which is the writer's alone
+    shell.unset("GRAVELER_AWS_LOGIN")  # which is the writer's alone
     asked = event("GET", "/api/v1/user", authorization=f"Bearer {json.loads(answer['body'])['token']}")
     assert json.loads(api_handler("read")(asked, None)["body"])["user"]["id"] == "etl"
 

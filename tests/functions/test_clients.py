@@ -14,18 +14,19 @@ from graveler.functions.sqs import SqsQueue
 from graveler.functions.step_functions import StateMachine
 from graveler.operations.dispatcher import Starter
 from graveler.operations.store import Operation, OperationState
+from tests.support.shell import Shell
 
 OPERATION = Operation("0" * 32, "merge", b"{}", OperationState.RUNNING, 1.0, 1.0, attempt=1)
 
 
 @pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+def silent(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> Iterator[socket.socket]:
     """A service that takes connections and never answers."""
     for name, value in {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "DEFAULT_REGION": "eu-west-1"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
+        shell.export(f"AWS_{name}", value)
     monkeypatch.setattr(clients, "ANSWER_SECONDS", 0.01)
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        shell.export("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
         yield server
 
 

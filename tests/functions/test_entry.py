@@ -19,6 +19,7 @@ from graveler.storage.objects.s3 import S3Objects
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.infra.test_deploy_docs import FIGURES
+from tests.support.shell import Shell
 
 REPOSITORIES = "/api/v1/repositories"
 
@@ -45,9 +46,9 @@ def test_requests_and_cache_are_counted_by_event(
 
 
 def test_a_function_that_is_paused_answers_nothing_and_asks_nothing(
-    deployment: None, authorization: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    deployment: None, authorization: str, capsys: pytest.CaptureFixture[str], shell: Shell
 ) -> None:
-    monkeypatch.setenv("GRAVELER_PAUSED", "true")
+    shell.export("GRAVELER_PAUSED", "true")
     paused = api_handler("write")
     created = {"name": "paused", "storage_namespace": "s3://lake/paused"}
     response = paused(event("POST", REPOSITORIES, body=created, authorization=authorization), None)
@@ -56,7 +57,7 @@ def test_a_function_that_is_paused_answers_nothing_and_asks_nothing(
     assert "paused" in json.loads(response["body"])["message"]
     (line,) = figures(capsys.readouterr().out)
     assert (line["status"], line["TableRequests"], line["ObjectRequests"]) == (503, [0.0], [0.0])
-    monkeypatch.delenv("GRAVELER_PAUSED")
+    shell.unset("GRAVELER_PAUSED")
     missing = api_handler("read")(event("GET", f"{REPOSITORIES}/paused", authorization=authorization), None)
     assert missing["statusCode"] == 404
 
@@ -67,11 +68,11 @@ def test_where_files_of_trees_were_found_is_counted_by_tier(
     authorization: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell,
 ) -> None:
     """Memory, then a folder of one's own, then one that functions share, then S3; each function here is on a new machine, if
     nothing else is said."""
-    monkeypatch.setenv("GRAVELER_SHARED_CACHE", str(tmp_path / "shared"))
+    shell.export("GRAVELER_SHARED_CACHE", str(tmp_path / "shared"))
     created = {"name": "tiers", "storage_namespace": "s3://lake/tiers"}
     assert write(event("POST", REPOSITORIES, body=created, authorization=authorization), None)["statusCode"] == 201
     lake = open_deployed_lake(read_configuration(os.environ), Traffic())
@@ -87,9 +88,9 @@ def test_where_files_of_trees_were_found_is_counted_by_tier(
         return {name: line[name][0] for name in names if line.get(name, [0.0])[0]}
 
     def machine(name: str, *, shares: bool) -> Handler:
-        monkeypatch.setenv("GRAVELER_CACHE", str(tmp_path / name))
+        shell.export("GRAVELER_CACHE", str(tmp_path / name))
         if not shares:
-            monkeypatch.delenv("GRAVELER_SHARED_CACHE", raising=False)
+            shell.unset("GRAVELER_SHARED_CACHE")
         handler = api_handler("read")
         assert handler(event("GET", "/api/v1/healthcheck"), None)["statusCode"] == 204
         return handler
@@ -110,7 +111,7 @@ def test_a_cache_that_is_not_there_costs_a_read_and_is_counted(
     authorization: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell,
 ) -> None:
     """What the shared file system was mounted at is a file, so that all it is asked for fails."""
     created = {"name": "unmounted", "storage_namespace": "s3://lake/unmounted"}
@@ -119,8 +120,8 @@ def test_a_cache_that_is_not_there_costs_a_read_and_is_counted(
     lake.repository("unmounted").upload("main", "a", b"1")
     lake.repository("unmounted").commit("main", "one")
     (tmp_path / "gone").write_bytes(b"")
-    monkeypatch.setenv("GRAVELER_SHARED_CACHE", str(tmp_path / "gone"))
-    monkeypatch.setenv("GRAVELER_CACHE", str(tmp_path / "new machine"))
+    shell.export("GRAVELER_SHARED_CACHE", str(tmp_path / "gone"))
+    shell.export("GRAVELER_CACHE", str(tmp_path / "new machine"))
     handler = api_handler("read")
     listing = event("GET", f"{REPOSITORIES}/unmounted/refs/main/objects/ls", authorization=authorization)
     capsys.readouterr()
@@ -250,20 +251,18 @@ def test_a_configuration_says_what_is_missing() -> None:
 
 
 def test_figures_have_the_namespace_of_their_deployment(
-    write: Handler, authorization: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    write: Handler, authorization: str, capsys: pytest.CaptureFixture[str], shell: Shell
 ) -> None:
     for namespace, expected in (("another-lake", "another-lake"), ("", "graveler")):
-        monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", namespace)
+        shell.export("POWERTOOLS_METRICS_NAMESPACE", namespace)
         capsys.readouterr()
         assert api_handler("read")(event("GET", "/api/v1/healthcheck"), None)["statusCode"] == 204
         (line,) = figures(capsys.readouterr().out)
         assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == expected
 
 
-def test_a_function_waits_for_s3_as_long_as_its_deployment_says(
-    deployment: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GRAVELER_READ_SECONDS", "7")
+def test_a_function_waits_for_s3_as_long_as_its_deployment_says(deployment: None, shell: Shell) -> None:
+    shell.export("GRAVELER_READ_SECONDS", "7")
     lake = open_deployed_lake(read_configuration(os.environ), Traffic())
     store = lake.create_repository("timed", "s3://lake/timed").namespace
     assert isinstance(store, S3Objects)

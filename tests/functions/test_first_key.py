@@ -18,6 +18,7 @@ from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
 from graveler.storage.tables.port import Tables
 from tests.functions.conftest import Handler
 from tests.functions.events import event
+from tests.support.shell import Shell
 
 
 class Answers(http.server.HTTPServer):
@@ -62,10 +63,10 @@ def tables(deployment: None) -> Tables:
 
 
 @pytest.fixture
-def secret(deployment: None, monkeypatch: pytest.MonkeyPatch) -> str:
+def secret(deployment: None, shell: Shell) -> str:
     """An empty one."""
     arn: str = boto3.client("secretsmanager").create_secret(Name="first-key")["ARN"]
-    monkeypatch.setenv(SECRET, arn)
+    shell.export(SECRET, arn)
     return arn
 
 
@@ -142,9 +143,9 @@ def test_who_was_killed_between_the_secret_and_the_key_goes_on_with_that_key(tab
 
 
 def test_a_secret_that_is_not_there_is_told_to_cloudformation(
-    tables: Tables, secret: str, answers: Answers, monkeypatch: pytest.MonkeyPatch
+    tables: Tables, secret: str, answers: Answers, shell: Shell
 ) -> None:
-    monkeypatch.setenv(SECRET, "nowhere")
+    shell.export(SECRET, "nowhere")
     first_key_handler()(asked("Create", answers), None)
     (answer,) = answers.taken
     assert answer["Status"] == "FAILED"
@@ -153,12 +154,12 @@ def test_a_secret_that_is_not_there_is_told_to_cloudformation(
 
 
 def test_a_table_that_another_key_sealed_is_refused_with_the_setting_that_names_that_key(
-    tables: Tables, secret: str, answers: Answers, monkeypatch: pytest.MonkeyPatch
+    tables: Tables, secret: str, answers: Answers, shell: Shell
 ) -> None:
     kms = boto3.client("kms")
     old, new = (kms.create_key()["KeyMetadata"]["Arn"] for _ in range(2))
     for key in (old, new, old):
-        monkeypatch.setenv("GRAVELER_KMS_KEY", key)
+        shell.export("GRAVELER_KMS_KEY", key)
         first_key_handler()(asked("Create", answers), None)
     assert [answer["Status"] for answer in answers.taken] == ["SUCCESS", "FAILED", "SUCCESS"]
     reason = answers.taken[1]["Reason"]

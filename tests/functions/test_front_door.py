@@ -13,13 +13,14 @@ from graveler.functions.front_door import HEADER, FrontDoor
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.infra.tools import ROOT
+from tests.support.shell import Shell
 
 NOW, BEFORE = "n" * 64, "b" * 64
 
 
 @pytest.fixture
-def read(deployment: None, monkeypatch: pytest.MonkeyPatch) -> Handler:
-    monkeypatch.setenv("GRAVELER_FRONT_DOOR", f"{NOW},{BEFORE}")
+def read(deployment: None, shell: Shell) -> Handler:
+    shell.export("GRAVELER_FRONT_DOOR", f"{NOW},{BEFORE}")
     return api_handler("read")
 
 

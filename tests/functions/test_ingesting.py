@@ -42,6 +42,7 @@ from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
 from graveler.storage.tables.port import Key
 from tests.functions.test_maintenance import Context
+from tests.support.shell import Shell
 
 ROOT = Path(__file__).parents[2]
 ACCOUNT = "123456789012"
@@ -86,12 +87,12 @@ def test_what_lands_is_committed_and_only_what_may_succeed_comes_again(lake: Lak
 
 
 @pytest.fixture
-def queue(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> str:
+def queue(lake: Lake, shell: Shell) -> str:
     """The URL of a queue as the stack makes it, which the function knows."""
     url: str = boto3.client("sqs").create_queue(QueueName="events", Attributes={"VisibilityTimeout": "1805"})[
         "QueueUrl"
     ]
-    monkeypatch.setenv("GRAVELER_INGEST_QUEUE", url)
+    shell.export("GRAVELER_INGEST_QUEUE", url)
     return url
 
 
@@ -122,13 +123,13 @@ def hidden() -> list[float]:
     ]
 
 
-def test_what_failed_comes_again_later_each_time(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_failed_comes_again_later_each_time(queue: str, shell: Shell) -> None:
     records = received(queue, [f"nonsense {number}" for number in range(11)], 3)  # more than one request may be about
     answer = ingest_handler()({"Records": records}, Context())
     assert len(answer["batchItemFailures"]) == 11
     # Half a minute or so from now, instead of half an hour.
     assert [0 < seconds <= 40 for seconds in hidden()] == [True] * 11
-    monkeypatch.setenv("GRAVELER_INGEST_QUEUE", queue + "-gone")  # then they come when the queue itself says so
+    shell.export("GRAVELER_INGEST_QUEUE", queue + "-gone")  # then they come when the queue itself says so
     assert len(ingest_handler()({"Records": records}, Context())["batchItemFailures"]) == 11
 
 
@@ -145,12 +146,12 @@ def fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> list[float]:
 
 
 def test_a_batch_whose_rules_cannot_be_read_is_a_retry_of_each_record(
-    queue: str, monkeypatch: pytest.MonkeyPatch
+    queue: str, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     """And one that is killed meanwhile comes again after the time that it had."""
     sqs = boto3.client("sqs")
     dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
-    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", dead)
+    shell.export("GRAVELER_INGEST_DEAD_LETTERS", dead)
     first, again, last = (received(queue, [f"body {times}"], times)[0] for times in (1, 4, TRIES))
     handler = ingest_handler()
     with monkeypatch.context() as patched:
@@ -177,12 +178,12 @@ def test_a_fault_of_the_program_is_lambdas_to_count_and_each_record_comes_again_
 
 
 def test_a_fault_that_a_message_brings_about_is_not_that_of_the_others(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, shell: Shell, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever the program has overlooked: or all would end among the dead letters with it."""
     sqs = boto3.client("sqs")
     dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
-    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", dead)
+    shell.export("GRAVELER_INGEST_DEAD_LETTERS", dead)
     process, batches = Ingester.process, []
 
     def overlooked(ingester: Ingester, events: Sequence[ObjectEvent], *rest: Any, **more: Any) -> Batch:
@@ -226,10 +227,10 @@ def test_a_queue_that_cannot_be_reached_is_asked_once(queue: str, monkeypatch: p
 
 
 def test_what_lands_in_a_lake_without_any_rule_is_no_poison(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    lake: Lake, shell: Shell, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A new deployment's landing bucket sends events before anybody has made a rule: no alarm rings."""
-    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere")
+    shell.export("GRAVELER_INGEST_DEAD_LETTERS", "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere")
     landed = record("1", "in/a", "1", bucket="landing")
     handler = ingest_handler()
     assert handler({"Records": [landed]}, Context()) == {"batchItemFailures": [{"itemIdentifier": "1"}]}
@@ -295,17 +296,17 @@ def test_waits_grow_and_differ(received: int, shortest: int, longest: int) -> No
     assert wait(received, 1.0) == shortest
 
 
-def test_poison_ends_among_the_dead_letters_with_its_reason(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_poison_ends_among_the_dead_letters_with_its_reason(lake: Lake, shell: Shell) -> None:
     sqs = boto3.client("sqs")
     queue = sqs.create_queue(QueueName="dead")["QueueUrl"]
-    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", queue)
+    shell.export("GRAVELER_INGEST_DEAD_LETTERS", queue)
     handler = ingest_handler()
     poison = record("1", "in/a", "1", bucket="other")
     assert handler({"Records": [poison, record("2", "in/b", "1")]}, Context()) == {"batchItemFailures": []}
     (dead,) = sqs.receive_message(QueueUrl=queue, MessageAttributeNames=["All"])["Messages"]
     assert dead["Body"] == poison["body"]
     assert "no rule applies to 's3://other'" in dead["MessageAttributes"]["reason"]["StringValue"]
-    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", queue + "-gone")
+    shell.export("GRAVELER_INGEST_DEAD_LETTERS", queue + "-gone")
     answer = ingest_handler()({"Records": [poison]}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "1"}]}
 
@@ -317,12 +318,12 @@ def test_the_queue_gives_up_after_as_many_tries() -> None:
 
 
 def test_a_source_that_may_not_be_read_is_named_and_what_it_sent_can_be_replayed(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, shell: Shell, caplog: pytest.LogCaptureFixture
 ) -> None:
     RuleStore(lake.tables).add(lake, "quick", Rule("shut", "s3://raw/shut/", "main", "shut/", verify=True))
     sqs = boto3.client("sqs")
     queue = sqs.create_queue(QueueName="dead")["QueueUrl"]
-    monkeypatch.setenv("GRAVELER_INGEST_DEAD_LETTERS", queue)
+    shell.export("GRAVELER_INGEST_DEAD_LETTERS", queue)
     handler = ingest_handler()
     shut, open_ = record("1", "shut/a", "1"), record("2", "in/b", "1")
     call = BaseClient._make_api_call  # type: ignore[attr-defined]

@@ -22,6 +22,7 @@ from graveler.operations.store import OperationState
 from graveler.staging.cleanup import LONGEST_REQUEST
 from tests.functions.conftest import Handler
 from tests.functions.events import event
+from tests.support.shell import Shell
 from tests.support.waiting import skip_waits
 
 DUMP = "/api/v1/repositories/kept/dump"
@@ -45,9 +46,9 @@ def lake(deployment: None) -> Lake:
 
 
 @pytest.fixture
-def queue(deployment: None, monkeypatch: pytest.MonkeyPatch) -> str:
+def queue(deployment: None, shell: Shell) -> str:
     url: str = boto3.client("sqs").create_queue(QueueName="operations")["QueueUrl"]
-    monkeypatch.setenv("GRAVELER_OPERATIONS_QUEUE", url)
+    shell.export("GRAVELER_OPERATIONS_QUEUE", url)
     return url
 
 

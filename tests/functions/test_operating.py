@@ -29,6 +29,7 @@ from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.functions.test_maintenance import Context
 from tests.support.pinned import pinned_commit
+from tests.support.shell import Shell
 from tests.support.waiting import skip_waits
 
 
@@ -38,13 +39,13 @@ def lake(deployment: None) -> Lake:
 
 
 @pytest.fixture
-def machine(deployment: None, monkeypatch: pytest.MonkeyPatch) -> str:
+def machine(deployment: None, shell: Shell) -> str:
     """The state machine: executions of it begin, and nobody takes their steps."""
     role = "arn:aws:iam::123456789012:role/machine"
     described = json.dumps(definition("arn:aws:lambda:us-east-1:123456789012:function:operate", at_once=3))
     made = boto3.client("stepfunctions").create_state_machine(name="operations", definition=described, roleArn=role)
     arn: str = made["stateMachineArn"]
-    monkeypatch.setenv("GRAVELER_OPERATIONS_MACHINE", arn)
+    shell.export("GRAVELER_OPERATIONS_MACHINE", arn)
     return arn
 
 
@@ -104,13 +105,13 @@ def test_nobody_to_begin_is_said_and_the_clock_begins_it(
 
 
 def test_a_function_that_is_told_of_nobody_starts_nothing_and_looks_at_what_others_do(
-    machine: str, lake: Lake, write: Handler, authorization: str, monkeypatch: pytest.MonkeyPatch
+    machine: str, lake: Lake, write: Handler, authorization: str, shell: Shell
 ) -> None:
     repository = staged(lake, "looked-at")
     operation = dispatcher(lake.tables, read_configuration(os.environ)).start(
         repository, COMMIT, msgspec.json.encode(pinned_commit(branch="main", message="all"))
     )
-    monkeypatch.delenv("GRAVELER_OPERATIONS_MACHINE")
+    shell.unset("GRAVELER_OPERATIONS_MACHINE")
     from graveler.functions.entry import api_handler
 
     base = "/api/v1/repositories/looked-at"

@@ -37,6 +37,7 @@ from tests.functions.test_sealing import login, requests, set_up
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.proxy import Trouble
 from tests.support.servers import REGION, dynamodb_local, s3proxy
+from tests.support.shell import Shell
 
 __all__ = ["answers", "requests", "set_up"]
 
@@ -53,7 +54,7 @@ def clients_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def hooks(monkeypatch: pytest.MonkeyPatch) -> list[Hook]:
+def hooks(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> list[Hook]:
     """What functions of SnapStart have called after a restore. The module is in Lambda's runtime alone."""
     registered: list[Hook] = []
 
@@ -63,7 +64,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> list[Hook]:
     module = ModuleType("snapshot_restore_py")
     module.register_after_restore = register_after_restore  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "snapshot_restore_py", module)
-    monkeypatch.setenv(INITIALIZATION, SNAPSHOT)
+    shell.export(INITIALIZATION, SNAPSHOT)
     return registered
 
 
@@ -112,19 +113,19 @@ def pools(client: Any) -> int:
 
 
 def test_connections_are_closed_and_requests_signed_with_credentials_of_now(
-    connected: tuple[DynamoDBTables, S3Objects, list[Any]], monkeypatch: pytest.MonkeyPatch
+    connected: tuple[DynamoDBTables, S3Objects, list[Any]], shell: Shell
 ) -> None:
     tables, objects, clients = connected
     assert [pools(client) for client in clients] == [1, 1]
     before = [client._request_signer._credentials for client in clients]
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "of now")
+    shell.export("AWS_SESSION_TOKEN", "of now")
     renew_process()
     assert [pools(client) for client in clients] == [0, 0]
     for client, old in zip(clients, before, strict=True):
         credentials = client._request_signer._credentials
         assert credentials is not old
         assert credentials.get_frozen_credentials().token == "of now"
-    monkeypatch.delenv("AWS_SESSION_TOKEN")
+    shell.unset("AWS_SESSION_TOKEN")
     renew_process()
     # The clients themselves stay, since they took long to make, and connect again.
     assert objects.get("a") == b"1"
@@ -186,10 +187,8 @@ def test_each_copy_counts_its_requests_once(
 
 
 @pytest.mark.parametrize("kind", ["on-demand", "provisioned-concurrency", None])
-def test_only_a_snapshot_has_hooks(
-    deployment: None, hooks: list[Hook], monkeypatch: pytest.MonkeyPatch, kind: str | None
-) -> None:
-    monkeypatch.delenv(INITIALIZATION) if kind is None else monkeypatch.setenv(INITIALIZATION, kind)
+def test_only_a_snapshot_has_hooks(deployment: None, hooks: list[Hook], shell: Shell, kind: str | None) -> None:
+    shell.unset(INITIALIZATION) if kind is None else shell.export(INITIALIZATION, kind)
     api_handler("read")
     assert not hooks
 

@@ -16,6 +16,7 @@ from graveler.storage.tables.dynamodb import DynamoDBTables, settings_of
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.functions.test_first_key import Answers, answers, asked
+from tests.support.shell import Shell
 
 __all__ = ["answers"]
 
@@ -36,10 +37,10 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.fixture
-def set_up(deployment: None, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def set_up(deployment: None, answers: Answers, shell: Shell) -> dict[str, str]:
     """A deployment that CloudFormation has finished; its first key."""
     secrets = boto3.client("secretsmanager")
-    monkeypatch.setenv(SECRET, secrets.create_secret(Name="first-key")["ARN"])
+    shell.export(SECRET, secrets.create_secret(Name="first-key")["ARN"])
     first_key_handler()(asked("Create", answers), None)
     assert answers.taken[0]["Status"] == "SUCCESS", answers.taken
     kept: dict[str, str] = json.loads(secrets.get_secret_value(SecretId="first-key")["SecretString"])

@@ -4,7 +4,6 @@ import json
 import os
 
 import boto3
-import pytest
 
 from graveler.functions.configuration import read_configuration
 from graveler.functions.entry import seconds_left
@@ -15,16 +14,17 @@ from graveler.model import ObjectEntry, SplitParameters
 from tests.functions.conftest import Handler
 from tests.functions.events import event
 from tests.functions.test_maintenance import Context, records
+from tests.support.shell import Shell
 
 COMMITS = "/api/v1/repositories/long/branches/main/commits"
 OPERATIONS = "/api/v1/repositories/long/operations"
 
 
 def test_a_commit_that_has_used_its_time_goes_on_in_another_function(
-    deployment: None, write: Handler, authorization: str, monkeypatch: pytest.MonkeyPatch
+    deployment: None, write: Handler, authorization: str, shell: Shell
 ) -> None:
     queue = boto3.client("sqs").create_queue(QueueName="operations")["QueueUrl"]
-    monkeypatch.setenv("GRAVELER_OPERATIONS_QUEUE", queue)
+    shell.export("GRAVELER_OPERATIONS_QUEUE", queue)
     lake = open_deployed_lake(read_configuration(os.environ), Traffic())
     repository = lake.create_repository("long", "s3://lake/long", split=SplitParameters(100, 800, 3))
     repository.link_many(

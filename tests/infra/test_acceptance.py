@@ -16,6 +16,7 @@ from infra.settings import PREFIX, read_settings
 from tests.infra.conftest import synthesised, without_expressions
 from tests.infra.emulator import Emulator, emulating
 from tests.infra.tools import host_architecture
+from tests.support.shell import Shell
 
 pytestmark = pytest.mark.ci
 
@@ -25,10 +26,9 @@ UNEMULATED = {"login by AWS", "routes", "throttle", "throttled function", "snaps
 
 
 @pytest.fixture
-def emulator(names: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+def emulator(names: None, tmp_path: Path, shell: Shell) -> Iterator[Emulator]:
     with emulating(tmp_path / "emulator") as running:
-        for name, value in running.environment.items():
-            monkeypatch.setenv(name, value)
+        shell.export_all(running.environment)
         yield running
 
 

@@ -18,6 +18,7 @@ from tests.infra.conftest import DATA_BUCKET, Deployed, first_key
 from tests.infra.emulator import emulating
 from tests.infra.tools import host_architecture
 from tests.recipes.test_deploy_from_github import deploying_step
+from tests.support.shell import Shell
 
 pytestmark = pytest.mark.ci
 
@@ -140,7 +141,7 @@ def test_a_deployment_adopts_what_a_removed_one_left(
     names: None,
     emulated_assembly: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Deploy, destroy, deploy with the settings that ``infra.leftovers`` writes, by the step of the recipe's workflow, and read
@@ -148,8 +149,7 @@ def test_a_deployment_adopts_what_a_removed_one_left(
     file = tmp_path / "graveler.json"
     file.write_text(json.dumps({"architecture": host_architecture(), "memory": 1024, "ingest": False}))
     with emulating(tmp_path / "emulator") as emulator:
-        for name, value in emulator.environment.items():
-            monkeypatch.setenv(name, value)
+        shell.export_all(emulator.environment)
         before = emulator.deploy(emulated_assembly, "graveler-api")
         key = first_key(emulator, before)
         client = Client(host=before["Endpoint"], username=key["access_key_id"], password=key["secret_access_key"])

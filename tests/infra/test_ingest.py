@@ -24,6 +24,7 @@ from tests.infra.sharing import made_once, shared_folder
 from tests.infra.tools import environment, host_architecture
 from tests.support.campaigns import WHOLE, seed
 from tests.support.patience import PATIENCE
+from tests.support.shell import Shell
 
 pytestmark = pytest.mark.ci
 
@@ -41,10 +42,9 @@ observe(kill)
 
 
 @pytest.fixture
-def aws(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
+def aws(deployed: Deployed, shell: Shell) -> Iterator[Callable[[str], Any]]:
     """Clients of the emulator's services, by name. What else asks AWS in this process asks the emulator, too."""
-    for name, value in deployed.emulator.environment.items():
-        monkeypatch.setenv(name, value)
+    shell.export_all(deployed.emulator.environment)
     made: dict[str, Any] = {}
 
     def client(name: str) -> Any:

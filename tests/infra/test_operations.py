@@ -40,6 +40,7 @@ from infra.state_machine import INLINE, definition
 from tests.infra.conftest import Deployed
 from tests.lake.support import FakeClock
 from tests.support.pinned import pinned_merge
+from tests.support.shell import Shell
 
 pytestmark = pytest.mark.ci
 
@@ -133,10 +134,9 @@ def _entry(number: int, version: str) -> ObjectEntry:
 
 
 @pytest.fixture
-def aws(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
+def aws(deployed: Deployed, shell: Shell) -> Iterator[Callable[[str], Any]]:
     """Clients of the emulator's services, by name. What else asks AWS in this process asks the emulator, too."""
-    for name, value in deployed.emulator.environment.items():
-        monkeypatch.setenv(name, value)
+    shell.export_all(deployed.emulator.environment)
     made: dict[str, Any] = {}
 
     def client(name: str) -> Any:

@@ -17,6 +17,7 @@ from graveler.storage.objects.folder import FolderObjects
 from graveler.values.ignore_rules import Reason
 from tests.cli.support import done, run
 from tests.support.patience import PATIENCE
+from tests.support.shell import Shell
 
 
 class Ticks:
@@ -142,10 +143,10 @@ def test_a_folder_that_vanishes_deletes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(tmp_path: Path, shell: Shell) -> None:
     """A lake with the repository ``quick``."""
-    monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / "lake"))
-    monkeypatch.setenv("GRAVELER_USER", "ann")
+    shell.export("GRAVELER_LAKE", str(tmp_path / "lake"))
+    shell.export("GRAVELER_USER", "ann")
     done("init", tmp_path / "lake")
     done("repo", "create", "quick")
 

@@ -12,6 +12,7 @@ from tests.cli.support import done
 from tests.ingest import test_watch
 from tests.server.support import Running, running
 from tests.support.retold import tell_again
+from tests.support.shell import Shell
 
 NO_LAKE = "it is about watching alone, or a lake in a folder"
 
@@ -46,12 +47,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, 
 
 
 @pytest.fixture
-def quick(server: tuple[Running, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(server: tuple[Running, str, str], tmp_path: Path, shell: Shell) -> None:
     """The empty repository ``quick`` of the server's lake, alone."""
     running_server, key_id, secret = server
-    monkeypatch.setenv("GRAVELER_ENDPOINT", running_server.url)
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key_id)
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", secret)
+    shell.export("GRAVELER_ENDPOINT", running_server.url)
+    shell.export("GRAVELER_ACCESS_KEY_ID", key_id)
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", secret)
     for repository in done("repo", "list", "--json").lines:
         done("repo", "delete", repository["name"], "--yes", "--force")
     done("repo", "create", "quick", "--namespace", f"local://{tmp_path.name}")

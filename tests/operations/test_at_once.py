@@ -27,6 +27,7 @@ from graveler.tree import stretches as sharing
 from tests.lake.support import TINY, World
 from tests.operations.support import SMALL, alone, diverged, merge_ask, operations, write_down
 from tests.support.patience import PATIENCE
+from tests.support.shell import Shell
 
 
 @pytest.fixture(autouse=True)
@@ -121,10 +122,10 @@ class Killer:
 
 
 def test_worker_processes_that_are_killed_cost_time_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     """Twice over one task, so that its part is begun again, and once more."""
-    monkeypatch.setenv("GRAVELER_WORKERS", "2")
+    shell.export("GRAVELER_WORKERS", "2")
     for name, value in (("ENOUGH", 30), ("TASK", 10)):
         monkeypatch.setattr(sharing, name, value)
     with create_folder_lake(tmp_path / "lake") as lake:
@@ -147,10 +148,10 @@ def test_worker_processes_that_are_killed_cost_time_and_nothing_else(
 
 
 def test_a_part_that_kills_every_worker_process_ends_its_operation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     """As one that needs more memory than there is: it is given up after some tries, the process lives, and so do its others."""
-    monkeypatch.setenv("GRAVELER_WORKERS", "2")
+    shell.export("GRAVELER_WORKERS", "2")
     monkeypatch.setattr(one_process, "_PAUSES", (0.0, 0.0))
     for name, value in (("ENOUGH", 30), ("TASK", 10)):
         monkeypatch.setattr(sharing, name, value)

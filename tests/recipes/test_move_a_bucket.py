@@ -7,21 +7,21 @@ import pytest
 from graveler.storage.objects.s3 import S3Objects, S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.servers import REGION, s3proxy
+from tests.support.shell import Shell
 from tests.test_docs import replay
 
 BUCKET = "old-data"
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def bucket(shell: Shell) -> dict[str, str]:
     """The bucket of the page, with three months of events; the environment in which AWS's clients find it."""
     environment = CREDENTIALS | {
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_ENDPOINT_URL_S3": s3proxy(),
     }
-    for variable, value in environment.items():
-        monkeypatch.setenv(variable, value)
+    shell.export_all(environment)
     settings = S3Settings(REGION, s3proxy())
     make_bucket(BUCKET, settings)
     objects = S3Objects(BUCKET, "events", settings)

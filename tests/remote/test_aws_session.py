@@ -19,6 +19,7 @@ from tests.access.support import HandClock
 from tests.api.over_http import HOST, serving
 from tests.api.support import World, make_world
 from tests.cli.support import done, run
+from tests.support.shell import Shell
 from tests.support.sts import ACCOUNT, FakeSts, role
 
 ETL = role("etl-nightly")
@@ -44,10 +45,10 @@ def at() -> Iterator[At]:
 
 
 @pytest.fixture(autouse=True)
-def rule(at: At, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def rule(at: At, shell: Shell) -> Iterator[str]:
     """A rule for the role, whose credentials are in the environment."""
     for name, value in {**ETL.environment, "AWS_DEFAULT_REGION": "eu-west-1", "GRAVELER_ENDPOINT": at.url}.items():
-        monkeypatch.setenv(name, value)
+        shell.export(name, value)
     made = at.world.access.create_rule(PATTERN, "{session}", Role.ADMIN)
     at.sts.asked.clear()
     yield made.rule_id
@@ -64,16 +65,16 @@ def test_python_opens_a_lake_with_a_role(at: At) -> None:
     ] * 2  # one name of the server, then the other
 
 
-def test_a_command_logs_in_by_itself(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_logs_in_by_itself(at: At, shell: Shell) -> None:
     assert done("--login", "aws", "repo", "list", "--json").json["name"] == "repo"
-    monkeypatch.setenv("GRAVELER_LOGIN", "aws")
-    monkeypatch.setenv("GRAVELER_SERVER_NAME", "lake.example.org")
+    shell.export("GRAVELER_LOGIN", "aws")
+    shell.export("GRAVELER_SERVER_NAME", "lake.example.org")
     at.sts.asked.clear()
     assert done("repo", "list", "--json").json["name"] == "repo"
     assert [asked.headers["x-lakefs-server-id"] for asked in at.sts.asked] == ["lake.example.org"]
 
 
-def test_login_shows_a_token_that_other_commands_take(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_login_shows_a_token_that_other_commands_take(at: At, shell: Shell) -> None:
     said = done("login", "--aws", "--json").json
     assert (said["endpoint"], said["name"]) == (at.url, "i-0123")
     shown = done("login", "--aws").out.splitlines()
@@ -82,7 +83,7 @@ def test_login_shows_a_token_that_other_commands_take(at: At, monkeypatch: pytes
         "export GRAVELER_SESSION_TOKEN",
         "export LAKECTL_CREDENTIALS_SESSION_TOKEN",
     ]
-    monkeypatch.setenv("GRAVELER_SESSION_TOKEN", said["token"])
+    shell.export("GRAVELER_SESSION_TOKEN", said["token"])
     at.sts.asked.clear()
     assert done("repo", "list", "--json").json["name"] == "repo"
     assert at.sts.asked == []
@@ -125,25 +126,25 @@ def test_a_token_that_ended_before_its_time_is_renewed_once(at: At, rule: str) -
     assert len(at.sts.asked) == asked
 
 
-def test_a_token_of_somebody_else_is_not_renewed(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_SESSION_TOKEN", "x.y.z")
+def test_a_token_of_somebody_else_is_not_renewed(at: At, shell: Shell) -> None:
+    shell.export("GRAVELER_SESSION_TOKEN", "x.y.z")
     with graveler.open(at.url) as lake, pytest.raises(ForbiddenError, match="error authenticating request"):
         list(lake.repositories())
     assert at.sts.asked == []
 
 
-def test_what_is_said_outright_counts_before_the_environment(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_said_outright_counts_before_the_environment(at: At, shell: Shell) -> None:
     def found(**said: object) -> tuple[str, bool, str]:
         place = find_lake(msgspec.structs.replace(Said(), **said).named())
         assert isinstance(place, ServedLake)
         return place.key_id, place.by_aws, place.token
 
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", "AKIA")
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", "secret")
+    shell.export("GRAVELER_ACCESS_KEY_ID", "AKIA")
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", "secret")
     assert found() == ("AKIA", False, "")
-    monkeypatch.setenv("GRAVELER_SESSION_TOKEN", "token")
+    shell.export("GRAVELER_SESSION_TOKEN", "token")
     assert found() == ("", False, "token")
-    monkeypatch.setenv("GRAVELER_LOGIN", "aws")
+    shell.export("GRAVELER_LOGIN", "aws")
     assert found() == ("", True, "")
     assert found(key=("ID", "secret")) == ("ID", False, "")
     assert found(login="aws", key=("ID", "secret")) == ("", True, "")
@@ -164,15 +165,15 @@ def test_a_lake_of_ones_own_takes_no_login() -> None:
         find_lake(Named(lake=".", login="aws"))
 
 
-def test_without_credentials_one_is_told(at: At, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_one_is_told(at: At, shell: Shell) -> None:
     for name in ETL.environment:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        shell.unset(name)
+    shell.export("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, "/nowhere")
+        shell.export(name, "/nowhere")
     with pytest.raises(ForbiddenError, match="no AWS credentials"):
         BotocoreSigner().sign("x")
-    monkeypatch.setenv("AWS_PROFILE", "nobodys")
+    shell.export("AWS_PROFILE", "nobodys")
     with pytest.raises(ForbiddenError, match="nobodys"):
         BotocoreSigner().sign("x")
 

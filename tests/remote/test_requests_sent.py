@@ -36,6 +36,7 @@ from graveler.wire import config, differences, documents, imports, objects, oper
 from graveler.wire.documents import Pagination
 from graveler.wire.refs import MergeBase, MergeResult, Reflog, WrittenVersion
 from tests.remote.scripted import Asked, Reply, Scripted, scripted
+from tests.support.shell import Shell
 
 GOLDEN: Final = Path(__file__).resolve().parents[1] / "golden" / "http" / "requests.json"
 
@@ -325,8 +326,8 @@ def everything() -> dict[str, Any]:
 
 
 @pytest.fixture
-def listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def listing(tmp_path: Path, shell: Shell) -> None:
+    shell.cd(tmp_path)
     write_listing(tmp_path)
 
 

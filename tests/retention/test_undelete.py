@@ -30,6 +30,7 @@ from tests.cli.support import done, run
 from tests.retention.support import AGE, SkippingClock
 from tests.storage.adapters import CREDENTIALS
 from tests.support.servers import REGION
+from tests.support.shell import Shell
 
 NAME = "sales"
 WITHOUT = """
@@ -198,7 +199,7 @@ def test_a_folder_is_refused_without_boto3(tmp_path: Path) -> None:
     assert "Traceback" not in said.stderr
 
 
-def test_the_command(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command(bucket: str, tmp_path: Path, shell: Shell) -> None:
     _, repository = filled(bucket)
     objects = repository.namespace
     for name, value in (
@@ -207,7 +208,7 @@ def test_the_command(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("AWS_DEFAULT_REGION", REGION),
         ("XDG_CACHE_HOME", str(tmp_path)),
     ):
-        monkeypatch.setenv(name, value)
+        shell.export(name, value)
     objects.put("data/x", b"first")
     objects.delete("data/x")
     assert done("gc", "undelete", NAME, "--since", "1d", "--dry-run").out == "would bring back 1 file, 5 B\n"

@@ -11,6 +11,7 @@ from graveler.errors import UnavailableError
 from graveler.runtime import crew as crews
 from graveler.runtime.crew import Crew
 from graveler.runtime.local import processors
+from tests.support.shell import Shell
 
 
 def test_a_worker_that_was_killed_is_replaced() -> None:
@@ -54,12 +55,12 @@ def test_workers_end_with_their_crew_and_print_nothing_into_the_answers() -> Non
         os.kill(worker, 0)
 
 
-def test_the_number_of_workers_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_WORKERS", "3")
+def test_the_number_of_workers_can_be_said(shell: Shell) -> None:
+    shell.export("GRAVELER_WORKERS", "3")
     assert processors() == 3
-    monkeypatch.setenv("GRAVELER_WORKERS", "0")
+    shell.export("GRAVELER_WORKERS", "0")
     assert processors() == 1
-    monkeypatch.delenv("GRAVELER_WORKERS")
+    shell.unset("GRAVELER_WORKERS")
     assert 1 <= processors() <= 8
 
 
@@ -71,8 +72,8 @@ def test_a_forked_child_has_a_crew_of_its_own(monkeypatch: pytest.MonkeyPatch) -
     theirs.end()
 
 
-def test_relative_paths_mean_in_a_worker_what_they_mean_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_paths_mean_in_a_worker_what_they_mean_here(tmp_path: Path, shell: Shell) -> None:
     workers = crews.crew(2)
     assert list(workers.run(os.getcwd, [()])) == [str(Path.cwd())]
-    monkeypatch.chdir(tmp_path)
+    shell.cd(tmp_path)
     assert list(workers.run(os.getcwd, [()])) == [str(tmp_path)]

@@ -18,6 +18,7 @@ from tests.server.support import running
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.instruments import CountingObjects, CountingTables
 from tests.support.servers import REGION, dynamodb_local, s3proxy
+from tests.support.shell import Shell
 
 OpenLake = Callable[[], "CountedLake"]
 
@@ -63,11 +64,11 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, st
 
 
 @pytest.fixture
-def served_lake(endpoint: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+def served_lake(endpoint: tuple[str, str, str], shell: Shell) -> Iterator[Lake]:
     """The lake behind a server."""
     url, key_id, secret = endpoint
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key_id)
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", secret)
+    shell.export("GRAVELER_ACCESS_KEY_ID", key_id)
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", secret)
     with open_lake(url, user="ada") as lake:
         yield lake
 

@@ -15,6 +15,7 @@ from graveler.storage.objects.s3 import S3Settings
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.patience import PATIENCE
 from tests.support.servers import REGION, dynamodb_local, s3proxy
+from tests.support.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,7 +28,7 @@ def block(document: str, fence: str) -> str:
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+def aws(shell: Shell, tmp_path: Path) -> str:
     """Name of a bucket that is there, and of a table that is not; the environment has what AWS's own tools need."""
     name = f"docs-{token_hex(6)}"
     environment = CREDENTIALS | {
@@ -38,8 +39,7 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    for variable, value in environment.items():
-        monkeypatch.setenv(variable, value)
+    shell.export_all(environment)
     make_bucket(name, S3Settings(REGION, s3proxy()))
     return name
 
@@ -74,13 +74,11 @@ def test_an_administrators_key_is_made_on_a_deployments_table(aws: str, tmp_path
     assert "role:               admin" in made
 
 
-def test_a_first_commit_with_the_command_line(
-    endpoint: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_first_commit_with_the_command_line(endpoint: tuple[str, str, str], shell: Shell, tmp_path: Path) -> None:
     names = ("ENDPOINT", "GRAVELER_ACCESS_KEY_ID", "GRAVELER_SECRET_ACCESS_KEY")
     for name, value in zip(names, endpoint, strict=True):
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        shell.export(name, value)
+    shell.export("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     name = f"first-{token_hex(4)}"
     shown = re.sub(r"\bfirst\b(?=\n|/)(?<!-m first)", name, block("docs/deploy.md", "sh endpoint"))
     assert f"created repository lakefs://{name}" in ran("bash", "-euc", shown, folder=tmp_path)

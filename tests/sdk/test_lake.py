@@ -11,22 +11,23 @@ from graveler.remote.connection import Connection
 from graveler.remote.lake import RemoteLake
 from graveler.sdk.repository import Repository
 from tests.sdk.conftest import CountedLake
+from tests.support.shell import Shell
 
 
-def test_a_lake_is_made_opened_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lake_is_made_opened_and_found(tmp_path: Path, shell: Shell) -> None:
     with graveler.create(tmp_path / "one", user="ada") as made:
         made.repository("demo").create()
     with graveler.open(tmp_path / "one") as opened:
         assert [repository.id for repository in opened.repositories()] == ["demo"]
-    monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / "one"))
+    shell.export("GRAVELER_LAKE", str(tmp_path / "one"))
     with graveler.open() as named:
         assert named.repository("demo").properties.namespace == "local://demo"
-    monkeypatch.delenv("GRAVELER_LAKE")
+    shell.unset("GRAVELER_LAKE")
     (tmp_path / "one" / "deep").mkdir()
-    monkeypatch.chdir(tmp_path / "one" / "deep")
+    shell.cd(tmp_path / "one" / "deep")
     with graveler.open() as found:
         assert found.repository("demo").properties.default_branch == "main"
-    monkeypatch.setenv("HOME", str(tmp_path))
+    shell.export("HOME", str(tmp_path))
     with graveler.open("~/one") as at_home:
         assert at_home.repository("demo").id == "demo"
 
@@ -39,8 +40,8 @@ def test_no_lake_and_a_second_one_are_refused(tmp_path: Path) -> None:
         graveler.create(tmp_path)
 
 
-def test_commits_are_signed_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAVELER_USER", "grace")
+def test_commits_are_signed_by_the_user(tmp_path: Path, shell: Shell) -> None:
+    shell.export("GRAVELER_USER", "grace")
     with graveler.create(tmp_path) as lake:
         branch = lake.repository("demo").create().branch("main")
         branch.object("a").upload("a")

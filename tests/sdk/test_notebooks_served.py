@@ -9,6 +9,7 @@ from graveler.sdk.lake import Lake, open_lake
 from graveler.sdk.repository import Repository
 from tests.sdk import test_notebooks
 from tests.support.retold import tell_again
+from tests.support.shell import Shell
 
 LEFT_OUT = {"test_who_shows_nothing_loads_nothing": "needs no lake"}
 tell_again(globals(), test_notebooks, LEFT_OUT)
@@ -26,9 +27,7 @@ def repo(lake: Lake) -> Iterator[Repository]:
     made.delete()
 
 
-def test_secrets_are_not_shown(
-    endpoint: tuple[str, str, str], repo: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_not_shown(endpoint: tuple[str, str, str], repo: Repository, shell: Shell) -> None:
     url, key_id, secret = endpoint
     with open_lake(url.replace("://", "://user:hidden@"), user="ada") as lake:
         handles = lake.repository(repo.id), lake.repository(repo.id).branch("main"), lake.repository("absent")
@@ -37,7 +36,7 @@ def test_secrets_are_not_shown(
             [repr(lake), *map(repr, handles + listings), *(each._repr_html_() for each in handles + listings)]
         )
         assert f"RemoteLake('{url.replace('://', '://…@')}')" in shown
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", f"{secret}-wrong")
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", f"{secret}-wrong")
     with open_lake(url.replace("://", "://user:hidden@")) as lake:
         refused = lake.repository(repo.id)._repr_html_()
         assert test_notebooks.Table(refused).notes[0].startswith("error authenticating request: ")

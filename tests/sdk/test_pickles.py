@@ -20,6 +20,7 @@ from graveler.remote.opening import open_served
 from graveler.sdk.lake import Lake, open_lake
 from graveler.sdk.repository import Repository
 from tests.sdk.conftest import CountedLake
+from tests.support.shell import Shell
 from tests.wire.examples import every_error
 
 ODD = "it's 100% „odd“ <b>.txt"
@@ -79,26 +80,26 @@ def test_handles_behind_a_server_work_in_a_spawned_process(served_lake: Lake) ->
     repository.delete()
 
 
-def test_a_folder_named_relatively_is_the_same_one_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_folder_named_relatively_is_the_same_one_elsewhere(tmp_path: Path, shell: Shell) -> None:
+    shell.cd(tmp_path)
     with graveler.create("lake") as lake:
         _filled(lake.repository("demo").create())
         pickled = pickle.dumps(lake.repository("demo"))
     (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
+    shell.cd(tmp_path / "elsewhere")
     assert _read(pickle.loads(pickled)) == ["main"]
 
 
 SECRETS = ("SECRET-of-the-key", "SECRET-of-a-token", "SECRET-of-a-proxy", "SECRET-of-AWS")
 
 
-def test_a_pickle_holds_no_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", "KEYID")
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", SECRETS[0])
-    monkeypatch.setenv("HTTPS_PROXY", f"http://user:{SECRETS[2]}@proxy.example.org")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRETS[3])
+def test_a_pickle_holds_no_secret_of_the_environment(shell: Shell, tmp_path: Path) -> None:
+    shell.export("GRAVELER_ACCESS_KEY_ID", "KEYID")
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", SECRETS[0])
+    shell.export("HTTPS_PROXY", f"http://user:{SECRETS[2]}@proxy.example.org")
+    shell.export("AWS_SECRET_ACCESS_KEY", SECRETS[3])
     by_key = open_lake("https://lake.example.org", user="ada")
-    monkeypatch.setenv("GRAVELER_SESSION_TOKEN", SECRETS[1])
+    shell.export("GRAVELER_SESSION_TOKEN", SECRETS[1])
     by_token = open_lake("https://lake.example.org", user="ada")
     folder = graveler.create(tmp_path / "lake")
     for lake in (by_key, by_token, folder):
@@ -109,7 +110,7 @@ def test_a_pickle_holds_no_secret_of_the_environment(monkeypatch: pytest.MonkeyP
         lake.close()
 
 
-def test_a_pickle_holds_no_secret_given_by_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pickle_holds_no_secret_given_by_arguments(shell: Shell) -> None:
     location = ServedLake(
         url="https://lake.example.org",
         key_id="KEYID",
@@ -119,13 +120,13 @@ def test_a_pickle_holds_no_secret_given_by_arguments(monkeypatch: pytest.MonkeyP
     with Lake(open_served(location), "ada", address_of(location)) as lake:
         pickled = pickle.dumps(lake.repository("demo"))
     assert not any(secret.encode() in pickled for secret in (*SECRETS, "KEYID"))
-    monkeypatch.delenv("GRAVELER_ACCESS_KEY_ID", raising=False)
-    monkeypatch.setenv("HOME", "/nowhere")
+    shell.unset("GRAVELER_ACCESS_KEY_ID")
+    shell.export("HOME", "/nowhere")
     handle = pickle.loads(pickled)  # a worker must survive this, and can report what its first verb raises
     with pytest.raises(graveler.ForbiddenError, match=r"handles carry no credentials.*GRAVELER_ACCESS_KEY_ID"):
         list(handle.branches())
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", "OTHER")
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", "other")
+    shell.export("GRAVELER_ACCESS_KEY_ID", "OTHER")
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", "other")
     assert handle.verbs is not None
     assert handle.user == "ada"
 

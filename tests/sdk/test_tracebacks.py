@@ -13,6 +13,7 @@ from graveler.errors import GravelerError, shown_frames
 from graveler.sdk.lake import Lake
 from graveler.sdk.repository import Repository
 from graveler.system.tracebacks import short_traceback
+from tests.support.shell import Shell
 
 PACKAGE = str(Path(graveler.__file__).parent)
 
@@ -59,12 +60,12 @@ CALLS: dict[str, Callable[[Repository, Lake], object]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_error_has_one_frame(repo: Repository, lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_an_error_has_one_frame(repo: Repository, lake: Lake, shell: Shell, name: str) -> None:
     with pytest.raises(GravelerError) as short:
         CALLS[name](repo, lake)
     assert frames(short.value) == [name]
     assert [frame.filename for frame in traceback.extract_tb(shown_frames(short.value.__traceback__))][-1] == __file__
-    monkeypatch.setenv("GRAVELER_TRACEBACK", "full")
+    shell.export("GRAVELER_TRACEBACK", "full")
     with pytest.raises(GravelerError) as full:
         CALLS[name](repo, lake)
     assert len(frames(full.value)) > 1

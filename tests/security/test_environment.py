@@ -21,6 +21,7 @@ from tests.security.processes import shown
 from tests.server.support import SECRET, Running, running, started
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.servers import REGION, SECRET_KEY, dynamodb_local, s3proxy
+from tests.support.shell import Shell
 
 OTHERS = {
     "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY": "1akect1-secret",
@@ -108,8 +109,8 @@ def test_processes_that_share_work_find_secrets_and_do_not_show_them() -> None:
             crew.end()
 
 
-def test_a_pager_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_pager_gets_no_secrets(tmp_path: Path, shell: Shell) -> None:
+    shell.cd(tmp_path)
     done("init")
     done("repo", "create", "lake")
     log = ("log", "lakefs://lake/main")

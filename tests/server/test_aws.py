@@ -17,6 +17,7 @@ from tests.cli.support import done, run, write_tree
 from tests.server.support import KEY_ID, SECRET, Running, started
 from tests.storage.adapters import CREDENTIALS, make_bucket
 from tests.support.servers import REGION, dynamodb_local, s3proxy
+from tests.support.shell import Shell
 
 
 @pytest.fixture(scope="module")
@@ -134,13 +135,12 @@ def test_options_that_do_not_go_together_are_refused(given: list[str], told: str
 
 
 def test_the_command_line_on_the_servers_address(
-    server: Running, client: Client, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Running, client: Client, name: str, tmp_path: Path, shell: Shell
 ) -> None:
     """It needs the address and a key, and nothing of AWS; bytes go by URLs of S3."""
-    for variable in CREDENTIALS:
-        monkeypatch.delenv(variable, raising=False)
+    shell.unset(*CREDENTIALS)
     for variable, value in (("ENDPOINT", server.url), ("ACCESS_KEY_ID", KEY_ID), ("SECRET_ACCESS_KEY", SECRET)):
-        monkeypatch.setenv(f"GRAVELER_{variable}", value)
+        shell.export(f"GRAVELER_{variable}", value)
     shown = done("repo", "create", "told", "--json").json
     assert shown["namespace"].startswith(f"s3://{name}/lake/")
     folder = write_tree(tmp_path / "in", {"a": "1", "b/c": "two"})

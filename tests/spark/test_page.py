@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 import graveler
+from tests.support.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "spark.md"
@@ -16,12 +16,12 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"^```py\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def test_the_page_works(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_works(spark: SparkSession, tmp_path: Path, shell: Shell) -> None:
     assert len(blocks(PAGE)) >= 7
     with graveler.create(tmp_path / ".graveler") as lake:
         lake.repository("sales").create()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GRAVELER_LAKE", raising=False)
+    shell.cd(tmp_path)
+    shell.unset("GRAVELER_LAKE")
     names: dict[str, object] = {
         "spark": spark,
         "published": f"file://{tmp_path}/published",

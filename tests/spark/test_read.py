@@ -24,6 +24,7 @@ from graveler.tree.key_range import KeyRange
 from tests.spark.conftest import SPARK_4
 from tests.spark.histories import grow
 from tests.spark.listings import make_repository
+from tests.support.shell import Shell
 
 data_source = pytest.mark.skipif(not SPARK_4, reason="Spark 3.5 has no Python data sources")
 
@@ -281,8 +282,8 @@ def test_an_empty_commit_has_no_rows(spark: SparkSession, place: Place) -> None:
     assert graveler.spark.ranges(spark, place.repository, root).count() == 0
 
 
-def test_where_the_lake_is(spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_where_the_lake_is(spark: SparkSession, place: Place, shell: Shell, tmp_path: Path) -> None:
+    shell.cd(tmp_path)
     with pytest.raises(NotFoundError, match="there is no lake"):
         graveler.spark.tags(spark, "repo")
     spark.conf.set("spark.graveler.lake", str(place.folder))
@@ -290,7 +291,7 @@ def test_where_the_lake_is(spark: SparkSession, place: Place, monkeypatch: pytes
         assert graveler.spark.tags(spark, "repo").count() == 1
     finally:
         spark.conf.unset("spark.graveler.lake")
-    monkeypatch.setenv("GRAVELER_LAKE", str(place.folder))
+    shell.export("GRAVELER_LAKE", str(place.folder))
     assert graveler.spark.tags(spark, "repo").count() == 1
 
 

@@ -40,6 +40,7 @@ from tests.server.support import Running, running
 from tests.spark.listings import BASE, Row, frame_of, import_here, latest, rows_of
 from tests.spark.test_import import never
 from tests.support.proxy import FaultyProxy, Reply
+from tests.support.shell import Shell
 
 OPTIONS = ListingOptions(base=BASE, destination="in/")
 
@@ -251,12 +252,12 @@ def test_the_job_through_a_server(
     spark: SparkSession,
     scene: Scene,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     key_id, secret = scene.keys["writer"]
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key_id)
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", secret)
+    shell.export("GRAVELER_ACCESS_KEY_ID", key_id)
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", secret)
     (tmp_path / "listing.csv").write_text("key,size,etag\na,1,00\n")
     said = ["--repository", "repo", "--branch", "main", "--listing", str(tmp_path / "listing.csv"), "--base", BASE]
     arguments = ["--endpoint", scene.server.url, *said, "--destination", "by-job/", "--partitions", "1"]
@@ -264,7 +265,7 @@ def test_the_job_through_a_server(
     told = capsys.readouterr()
     assert json.loads(told.out.splitlines()[-1])["commit"] == scene.repository.branch("main").commit_id
     assert [entry.path for entry in scene.repository.objects("main", "by-job/")] == ["by-job/a"]
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", "wrong")
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", "wrong")
     assert run_job(JOB, arguments, spark) == 6
     assert capsys.readouterr().err.startswith("error: import: ")
     with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:1"):

@@ -42,6 +42,7 @@ from graveler.spark.jobs.frame import run_job
 from graveler.spark.linking import Mode
 from tests.server.support import running, started
 from tests.support.proxy import FaultyProxy, Reply
+from tests.support.shell import Shell
 
 
 class Scene(NamedTuple):
@@ -310,7 +311,7 @@ def test_exports_and_manifests(
     spark: SparkSession,
     scene: Scene,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     repository, out = scene.repository, tmp_path / "out"
@@ -343,8 +344,8 @@ def test_exports_and_manifests(
     repository.upload("b-export", "x/c", b"changed")
     repository.commit("b-export", "two")
     key_id, secret = scene.keys["reader"]
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key_id)
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", secret)
+    shell.export("GRAVELER_ACCESS_KEY_ID", key_id)
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", secret)
     said = ["--endpoint", scene.url, "--repository", "repo", "--ref", "b-export", "--destination", f"file://{out}"]
     assert run_job(JOB, [*said, "--prefix", "x/"], spark) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -352,9 +353,7 @@ def test_exports_and_manifests(
     assert held_in(out) == {"b": b"b", "c": b"changed"}
 
 
-def test_on_s3_the_job_needs_no_table(
-    spark: SparkSession, aws: AwsLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_s3_the_job_needs_no_table(spark: SparkSession, aws: AwsLake, tmp_path: Path, shell: Shell) -> None:
     with open_at(aws) as lake:
         repository = lake.create_repository("served", f"{aws.objects}/served")
         keys = make_keys(Access(lake.tables))
@@ -363,8 +362,8 @@ def test_on_s3_the_job_needs_no_table(
         places += ["--dynamodb-endpoint-url", str(aws.dynamodb_endpoint_url)]
         with started(tmp_path, *places, workers=1, key=False) as server:
             scene = Scene(server.url, repository, keys)
-            monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", keys["writer"][0])
-            monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", keys["writer"][1])
+            shell.export("GRAVELER_ACCESS_KEY_ID", keys["writer"][0])
+            shell.export("GRAVELER_SECRET_ACCESS_KEY", keys["writer"][1])
             spark.conf.set("spark.graveler.endpoint", server.url)
             spark.conf.set("spark.graveler.s3_endpoint_url", str(aws.s3_endpoint_url))
             spark.conf.set("spark.graveler.region", str(aws.region))

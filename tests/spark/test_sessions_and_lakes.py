@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 import graveler.spark
 from graveler.errors import InvalidError, NoChangesError
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
+from tests.support.shell import Shell
 
 LAKES = ("one", "other")
 
 
 @pytest.fixture
-def sessions(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[SparkSession]:
+def sessions(spark: SparkSession, tmp_path: Path, shell: Shell) -> list[SparkSession]:
     """A session for each of two lakes; the environment names a third one, in which there is the same repository."""
     found = []
     for name in (*LAKES, "environment"):
@@ -24,7 +25,7 @@ def sessions(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         session = spark.newSession()
         session.conf.set("spark.graveler.lake", str(tmp_path / name))
         found.append(session)
-    monkeypatch.setenv("GRAVELER_LAKE", str(tmp_path / "environment"))
+    shell.export("GRAVELER_LAKE", str(tmp_path / "environment"))
     return found
 
 

@@ -14,6 +14,7 @@ from tests.lake.support import World
 from tests.retention.support import AGE, collect, write
 from tests.sql.arrow.kinds import Kind, Server, open_with
 from tests.support.patience import PATIENCE
+from tests.support.shell import Shell
 
 
 @pytest.fixture
@@ -26,11 +27,9 @@ def names(served_kind: Kind) -> tuple[str, str]:
 
 
 @pytest.fixture
-def limited(
-    served_kind: Kind, server: Server, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Lake]:
+def limited(served_kind: Kind, server: Server, names: tuple[str, str], shell: Shell) -> Iterator[Lake]:
     """The lake for who may read the first of them."""
-    with open_with(server.url, server.key(Role.READER, names[0]), monkeypatch) as lake:
+    with open_with(server.url, server.key(Role.READER, names[0]), shell) as lake:
         yield lake
 
 

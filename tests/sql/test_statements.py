@@ -13,6 +13,7 @@ from graveler.sdk.lake import Lake
 from graveler.sdk.query import Result
 from graveler.sql.session import Session
 from tests.sql.arrow.histories import built_lake
+from tests.support.shell import Shell
 
 
 @pytest.fixture
@@ -115,8 +116,8 @@ def test_a_statement_runs_once(lake: Lake, tmp_path: Path) -> None:
                 assert result.fetchall() == [(1,)], statement
 
 
-def test_what_is_written_stays_where_it_was_told(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_is_written_stays_where_it_was_told(lake: Lake, tmp_path: Path, shell: Shell) -> None:
+    shell.cd(tmp_path)
     lake.sql("CREATE TABLE t AS SELECT 1 AS n; CREATE VIEW v AS FROM t").close()
     with lake.sql(f"COPY (FROM {MAIN}) TO 'graveler://demo/main/d.parquet' (RETURN_FILES)") as result:
         assert result.fetchall() == [(3, ["graveler://demo/main/d.parquet"])]

@@ -17,6 +17,7 @@ from graveler.sdk.repository import Repository
 from tests.server.support import running
 from tests.sql.arrow.histories import build
 from tests.support.lakes_on_aws import new_lake_on_aws
+from tests.support.shell import Shell
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class Server:
             return Access(lake.own.tables).create_key("eve", role, repositories, ())
 
 
-def open_with(url: str, key: KeyWithSecret, monkeypatch: pytest.MonkeyPatch) -> Lake:
+def open_with(url: str, key: KeyWithSecret, shell: Shell) -> Lake:
     """Open a lake behind a server with a key."""
-    monkeypatch.setenv("GRAVELER_ACCESS_KEY_ID", key.key.key_id)
-    monkeypatch.setenv("GRAVELER_SECRET_ACCESS_KEY", key.secret)
+    shell.export("GRAVELER_ACCESS_KEY_ID", key.key.key_id)
+    shell.export("GRAVELER_SECRET_ACCESS_KEY", key.secret)
     return open_lake(url)
 
 
@@ -75,19 +76,18 @@ def folder_kind(tmp_path: Path) -> Iterator[Kind]:
 
 
 @pytest.fixture
-def aws_kind(place_on_aws: tuple[dict[str, str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Kind]:
+def aws_kind(place_on_aws: tuple[dict[str, str], dict[str, Any]], shell: Shell) -> Iterator[Kind]:
     variables, place = place_on_aws
-    for variable, value in variables.items():
-        monkeypatch.setenv(variable, value)
+    shell.export_all(variables)
     with open_lake(user="ada", **place) as writer, open_lake(user="ada", **place) as lake:
         yield Kind(lake, writer)
 
 
 @pytest.fixture
-def served_kind(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kind]:
+def served_kind(server: Server, shell: Shell) -> Iterator[Kind]:
     with (
         open_lake(server.folder, user="ada") as writer,
-        open_with(server.url, server.admin, monkeypatch) as lake,
+        open_with(server.url, server.admin, shell) as lake,
     ):
         yield Kind(lake, writer)
 
