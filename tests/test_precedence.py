@@ -2,8 +2,11 @@
 
 import os
 import pickle
-from collections.abc import Callable, Iterable
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 import pytest
@@ -270,14 +273,49 @@ def test_handles_hold_address_and_profile_and_never_a_secret(shell: Shell, file:
     assert not any(secret.encode() in pickled for secret in (*SECRETS, "KEYID"))
 
 
-def test_a_handle_takes_the_key_of_its_profile_where_there_is_one(shell: Shell, file: Path) -> None:
-    def user_there() -> str:
-        address = pickle.loads(pickled)._lake._address
-        found = address.found()
-        assert isinstance(found, ServedLake)
-        return found.key_id
+class Doorman(BaseHTTPRequestHandler):
+    """Remembers whose key a request has, and lets nobody in."""
 
-    written(file, f'[profiles.prod]\nendpoint = "{URL}"\nkey_id = "profile"\nsecret_key = "s"\n')
+    server: "Door"
+
+    def do_GET(self) -> None:
+        key = b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
+        self.server.users.append(key.partition(":")[0])
+        self.send_error(404)
+
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""
+
+
+class Door(ThreadingHTTPServer):
+    """A server whose address is all that a handle needs."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Doorman)
+        self.users: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+@pytest.fixture
+def door() -> Iterator[Door]:
+    with Door() as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_handle_takes_the_key_of_its_profile_where_there_is_one(door: Door, shell: Shell, file: Path) -> None:
+    def user_there() -> str:
+        with pytest.raises(NotFoundError):
+            list(pickle.loads(pickled).branches())
+        return door.users[-1]
+
+    written(file, f'[profiles.prod]\nendpoint = "{door.url}"\nkey_id = "profile"\nsecret_key = "s"\n')
     with graveler.open(profile="prod") as lake:
         pickled = pickle.dumps(lake.repository("demo"))
     shell.export(KEY_ID, "variable")
