@@ -8,6 +8,7 @@ import typer
 from typer.completion import install_callback, show_callback
 
 from graveler import __version__
+from graveler.cli.commands import Commands
 from graveler.cli.exits import UNSURE, InterruptedVerbError, ReaderGoneError
 from graveler.cli.groups import Group
 from graveler.cli.location_options import add_location_options
@@ -78,7 +79,7 @@ class _Sections(Group):
         write_overview(self, formatter)
 
 
-app = typer.Typer(
+app = Commands(
     name="graveler",
     cls=_Sections,
     help="Git for a data lake, without a server: branch, commit, merge and time-travel over objects that stay where they are.",

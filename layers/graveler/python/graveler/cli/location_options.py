@@ -1,6 +1,8 @@
 """The options that say where the lake is, after a command as well as before it."""
 
+from collections.abc import Mapping
 from copy import copy
+from functools import partial
 from typing import Any, Final
 
 _NAMES: Final = (
@@ -22,13 +24,14 @@ def add_location_options(root: Any) -> None:
     name already."""
     options = {option.name: option for option in root.params if option.name in _NAMES}
     for command in _commands(root):
-        position = next((number for number, param in enumerate(command.params, 1) if param.name == "lake"), None)
-        if position is None:
-            continue
-        names = {text for param in command.params for text in param.opts}
-        command.params[position:position] = [
-            _copy(options[name]) for name in _NAMES if names.isdisjoint(options[name].opts)
-        ]
+        command.complete_by(partial(_insert, options))
+
+
+def _insert(options: Mapping[str, Any], params: list[Any]) -> None:
+    position = next((number for number, param in enumerate(params, 1) if param.name == "lake"), None)
+    if position is not None:
+        names = {text for param in params for text in param.opts}
+        params[position:position] = [_copy(options[name]) for name in _NAMES if names.isdisjoint(options[name].opts)]
 
 
 def _commands(group: Any) -> list[Any]:

@@ -41,13 +41,15 @@ class Field(Struct, frozen=True):
     """The words of the interfaces for a field of a request, in its ``Annotated`` type.
 
     ``help`` is the help of its command-line option; a field without it has no option. ``option`` names the option if that is not
-    the field's name with hyphens, and ``metavar`` its value. ``wire`` is the field's name in the HTTP API, if that has another.
+    the field's name with hyphens, ``metavar`` its value, and ``least`` the least number that it takes. ``wire`` is the field's
+    name in the HTTP API, if that has another.
     """
 
     help: str = ""
     wire: str = ""
     option: str = ""
     metavar: str = ""
+    least: int | None = None
 
 
 class Endpoint(Struct, frozen=True):

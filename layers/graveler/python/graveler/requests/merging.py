@@ -95,7 +95,10 @@ class Replay(Request[model.Commit], frozen=True, kw_only=True):
     branch: str
     ref: str
     parent_number: Annotated[
-        int, Field("For a merge commit: use its changes relative to its Nth parent.", option="--parent", metavar="N")
+        int,
+        Field(
+            "For a merge commit: use its changes relative to its Nth parent.", option="--parent", metavar="N", least=1
+        ),
     ] = 0
     info: CommitInfo = CommitInfo()
     strategies: MergeStrategies = MergeStrategies()

@@ -33,7 +33,7 @@ class CreateBranch(Request[Branch], frozen=True, kw_only=True):
 
     name: str
     source: str
-    hidden: bool = False
+    hidden: Annotated[bool, Field("List it by `branch list --all` only.")] = False
     force: bool = False
     owner: str = ""
 

@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler import requests
 from graveler.cli import completion
 from graveler.cli.differences import show_changes
 from graveler.cli.interrupts import moving
-from graveler.cli.locations import open_repository, user_name
-from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet, parse_metadata
+from graveler.cli.locations import open_repository
+from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet
 from graveler.cli.progress import MANY, counting
+from graveler.cli.request_options import commit_info, request_fields, run_request, with_options
 from graveler.cli.sums import show_summary
 from graveler.cli.terminal import Screen, output, warn
 from graveler.cli.uris import SCHEME, parse_branch
@@ -86,12 +88,13 @@ def status(
         _show_outside_files(screen, look, uri.repository)
 
 
+@with_options(lambda: requests.committing.Commit, before="quiet")
 def commit(
+    context: typer.Context,
     branch: DefaultBranch = None,
     *,
     message: Message,
     meta: Metadata = None,
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Commit even if nothing changed.")] = False,
     quiet: Quiet = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
@@ -110,13 +113,12 @@ def commit(
     if not message.strip():
         raise InvalidError("the commit message is empty; say what changed, as in -m 'Add June'")
     uri = parse_branch(branch)
-    metadata = parse_metadata(meta)
+    info = commit_info(message, meta)
     repository = open_repository(lake, uri.repository)
+    request = requests.committing.Commit(branch=uri.ref, info=info, **request_fields(context, repository))
     doing = f"committing {uri.ref}"
     with moving(repository, uri.ref), counting(doing, noun="changes", moves=False, least=MANY, quiet=quiet) as progress:
-        new_commit = repository.commit(
-            uri.ref, message, committer=user_name(), metadata=metadata, allow_empty=allow_empty, progress=progress
-        )
+        new_commit = run_request(repository, request, progress=progress)
     screen = output(as_json=as_json)
     screen.answer(commit_json(new_commit), commit_line(screen, f"committed {uri.ref}", new_commit))
 

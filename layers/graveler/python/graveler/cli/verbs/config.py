@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
+from graveler.cli.commands import Commands
 from graveler.cli.groups import Group
 from graveler.cli.locations import user_name
 from graveler.cli.options import AsJson, named_location
@@ -26,7 +27,7 @@ from graveler.location.configuration import (
 from graveler.location.environment import USER, login_name
 from graveler.text.readable import without_password
 
-app = typer.Typer(
+app = Commands(
     cls=Group,
     invoke_without_command=True,
     help="Show and change the settings in the configuration file. Without a command, list them.",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler.cli.commands import Commands
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.locations import Named, connection_to, open_own_lake, open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption, Yes
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
-app = typer.Typer(help="Collect garbage: remove what no ref, uncommitted change or rule needs.")
+app = Commands(help="Collect garbage: remove what no ref, uncommitted change or rule needs.")
 
 Name = Annotated[str, typer.Argument(metavar="REPOSITORY", help="lakefs://NAME, or just NAME.")]
 RefUri = Annotated[str, typer.Argument(metavar="URI", help="lakefs://REPOSITORY/REF")]

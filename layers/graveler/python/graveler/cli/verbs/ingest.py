@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.commands import Commands
 from graveler.cli.exits import ExitCode, InterruptedVerbError
 from graveler.cli.local_files import refused, warn_of_defaults
 from graveler.cli.locations import Named, connection_to, expect_local_files, open_own_lake, own_folder, refuse_own_lake
@@ -46,8 +47,8 @@ _SHOWN = 20
 _FIRST_PAUSE = 0.2
 """Seconds between the first two polls of a folder."""
 
-app = typer.Typer(help="Commit files as they arrive in a bucket or a folder, without copying them.")
-rules = typer.Typer(help="Manage what is ingested, where to, and when it is committed.")
+app = Commands(help="Commit files as they arrive in a bucket or a folder, without copying them.")
+rules = Commands(help="Manage what is ingested, where to, and when it is committed.")
 app.add_typer(rules, name="rules")
 
 Repository = Annotated[

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.commands import Commands
 from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.terminal import Json, Screen, expect_yes, output
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from graveler.access.keys import AccessKey
     from graveler.remote.keys import RemoteKeys
 
-app = typer.Typer(help="Create, list and revoke access keys for the server of a lake.")
+app = Commands(help="Create, list and revoke access keys for the server of a lake.")
 
 
 @app.command()

@@ -1,18 +1,20 @@
 """The verbs that apply changes of other commits: merge, revert, cherry-pick."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from graveler import requests
 from graveler.cli import completion
 from graveler.cli.exits import ExitCode
 from graveler.cli.failures import WHAT_DECIDES, ReplayConflictError
 from graveler.cli.interrupts import moving
-from graveler.cli.locations import open_repository, user_name
-from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet, check_utf8, parse_metadata
+from graveler.cli.locations import open_repository
+from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet, check_utf8
 from graveler.cli.progress import MANY, counting, shows_progress
+from graveler.cli.request_options import commit_info, request_fields, run_request, with_options
 from graveler.cli.sums import total_lines
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import RefURI, parse_branch_of, parse_ref, parse_ref_of
@@ -29,7 +31,6 @@ from graveler.errors import GravelerError, InvalidError, MergeConflictError, Ref
 if TYPE_CHECKING:
     from graveler.model import Commit, CommitID, MergePreview, MergeStrategies
     from graveler.remote.any_repository import AnyRepository
-    from graveler.requests.base import CommitInfo
     from graveler.requests.merging import CherryPick, Revert
 
 Replayed = Annotated[
@@ -44,13 +45,7 @@ Branch = Annotated[
         autocompletion=completion.other_branches,
     ),
 ]
-Parent = Annotated[
-    int | None,
-    typer.Option(
-        "--parent", min=1, metavar="N", help="For a merge commit: use its changes relative to its Nth parent."
-    ),
-]
-AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Commit even if nothing changes.")]
+
 Strategy = Annotated[
     Literal["source-wins", "dest-wins"] | None,
     typer.Option("--strategy", help="Which side wins if both changed an object. [default: neither, a conflict]"),
@@ -65,7 +60,9 @@ StrategyFor = Annotated[
 ]
 
 
+@with_options(lambda: requests.merging.Merge, before="message", earlier={"squash": "dry_run"})
 def merge(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)
     ],
@@ -79,30 +76,7 @@ def merge(
     ] = None,
     strategy: Strategy = None,
     strategy_for: StrategyFor = None,
-    squash: Annotated[bool, typer.Option("--squash", help="Create a commit with one parent.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the merge would do, without doing it.")] = False,
-    allow_empty: AllowEmpty = False,
-    beside_uncommitted: Annotated[
-        bool,
-        typer.Option(
-            "--beside-uncommitted",
-            help="Keep BRANCH's uncommitted changes; fail only if the merge changes the same objects.",
-        ),
-    ] = False,
-    expect_head: Annotated[
-        str | None,
-        typer.Option(
-            "--expect-head",
-            metavar="COMMIT",
-            help="Merge this commit of SOURCE only; fail if SOURCE is at another one.",
-        ),
-    ] = None,
-    expect_destination: Annotated[
-        str | None,
-        typer.Option(
-            "--expect-destination", metavar="COMMIT", help="Fail if BRANCH is at another commit than this one."
-        ),
-    ] = None,
     message: Message = "",
     meta: Metadata = None,
     quiet: Quiet = False,
@@ -138,15 +112,15 @@ def merge(
     """
     uri = parse_ref(source)
     branch = parse_ref_of(uri.repository, destination)
-    metadata = parse_metadata(meta)
+    info = commit_info(message, meta)
     strategies = _strategies(strategy or "", strategy_for or [])
     repository = open_repository(lake, uri.repository)
     screen = output(as_json=as_json)
-    head = _expected(repository, "--expect-head", expect_head)
-    onto = _expected(repository, "--expect-destination", expect_destination)
+    fields = request_fields(context, repository)
+    request = requests.merging.Merge(source=uri.ref, destination=branch, info=info, strategies=strategies, **fields)
     if dry_run:
-        _check_expected(repository, uri.ref, head)
-        _check_expected(repository, branch, onto)
+        _check_expected(repository, uri.ref, request.expected_head)
+        _check_expected(repository, branch, request.expected_destination)
         preview = repository.preview_merge(uri.ref, branch, strategies)
         _show_preview(screen, preview, uri.ref, branch)
         if preview.conflicts:
@@ -164,30 +138,17 @@ def merge(
             quiet=quiet,
         ) as progress,
     ):
-        commit = repository.merge(
-            uri.ref,
-            branch,
-            message=message,
-            committer=user_name(),
-            metadata=metadata,
-            strategy=strategies,
-            squash=squash,
-            allow_empty=allow_empty,
-            beside_uncommitted=beside_uncommitted,
-            expected_head=head,
-            expected_destination=onto,
-            progress=progress,
-        )
-    _say(screen, f"{'squashed' if squash else 'merged'} {screen.safe(uri.ref)} into {branch}", commit)
+        commit = run_request(repository, request, progress=progress)
+    _say(screen, f"{'squashed' if request.squash else 'merged'} {screen.safe(uri.ref)} into {branch}", commit)
 
 
+@with_options(lambda: requests.merging.Revert, before="message", earlier={"parent_number": "strategy"})
 def revert(
+    context: typer.Context,
     source: Replayed,
     branch: Branch = None,
-    parent: Parent = None,
     strategy: Strategy = None,
     strategy_for: StrategyFor = None,
-    allow_empty: AllowEmpty = False,
     message: Message = "",
     meta: Metadata = None,
     lake: LakeOption = None,
@@ -210,22 +171,17 @@ def revert(
     JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
       is the object before the commit, its base the object in the commit.
     """
-    from graveler.requests.base import CommitInfo
-    from graveler.requests.merging import Revert
-
-    strategies = _strategies(strategy or "", strategy_for or [])
-    info = CommitInfo(message, user_name(), parse_metadata(meta))
-    options = ReplayOptions(parent or 0, strategies, info, allow_empty=allow_empty)
-    _replay(Revert, source, branch, options, lake, as_json=as_json)
+    fields = _replay_fields(context, strategy, strategy_for, message, meta)
+    _replay(requests.merging.Revert, source, branch, fields, lake, as_json=as_json)
 
 
+@with_options(lambda: requests.merging.CherryPick, before="message", earlier={"parent_number": "strategy"})
 def cherry_pick(
+    context: typer.Context,
     source: Replayed,
     branch: Branch = None,
-    parent: Parent = None,
     strategy: Strategy = None,
     strategy_for: StrategyFor = None,
-    allow_empty: AllowEmpty = False,
     message: Message = "",
     meta: Metadata = None,
     lake: LakeOption = None,
@@ -248,37 +204,29 @@ def cherry_pick(
     JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
       is the object in the commit, its base the object before it.
     """
-    from graveler.requests.base import CommitInfo
-    from graveler.requests.merging import CherryPick
+    fields = _replay_fields(context, strategy, strategy_for, message, meta)
+    _replay(requests.merging.CherryPick, source, branch, fields, lake, as_json=as_json)
 
+
+def _replay_fields(
+    context: typer.Context, strategy: Strategy, strategy_for: StrategyFor, message: str, meta: Metadata
+) -> dict[str, Any]:
     strategies = _strategies(strategy or "", strategy_for or [])
-    info = CommitInfo(message, user_name(), parse_metadata(meta))
-    options = ReplayOptions(parent or 0, strategies, info, allow_empty=allow_empty)
-    _replay(CherryPick, source, branch, options, lake, as_json=as_json)
-
-
-class ReplayOptions(NamedTuple):
-    """The options of a revert or a cherry-pick."""
-
-    parent_number: int
-    strategies: "MergeStrategies"
-    info: "CommitInfo"
-    allow_empty: bool
+    return {"strategies": strategies, "info": commit_info(message, meta), **request_fields(context)}
 
 
 def _replay(
     kind: "type[Revert] | type[CherryPick]",
     source: str,
     destination: str | None,
-    options: ReplayOptions,
+    fields: Mapping[str, Any],
     lake: LakeOption,
     *,
     as_json: bool,
 ) -> None:
     from graveler.history.names import is_branch
-    from graveler.requests.merging import Revert
 
-    is_revert = issubclass(kind, Revert)
+    is_revert = issubclass(kind, requests.merging.Revert)
     verb = "revert" if is_revert else "cherry-pick"
     if ".." in source:
         order = "the newest first" if is_revert else "the oldest first"
@@ -292,7 +240,7 @@ def _replay(
         raise
     repository = open_repository(lake, uri.repository)
     screen = output(as_json=as_json)
-    request = kind(branch=branch, ref=uri.ref, **options._asdict())
+    request = kind(branch=branch, ref=uri.ref, **fields)
     try:
         with _conflicts_as_json(screen), moving(repository, branch):
             commit = repository.run(request)
@@ -305,7 +253,7 @@ def _replay(
             raise _swapped(verb, uri, branch) from None
         raise
     except InvalidError:
-        parents = 0 if options.parent_number else _number_of_parents(repository, uri.ref)
+        parents = 0 if request.parent_number else _number_of_parents(repository, uri.ref)
         if parents > 1:
             raise InvalidError(
                 f"{uri.ref!r} is a merge of {parents} commits; choose the parent to compare with: `--parent 1` (the branch "
@@ -355,22 +303,6 @@ def _objects_of(repository: "AnyRepository", branch: str, *, quiet: bool) -> int
 
 def _say(screen: Screen, action: str, commit: "Commit") -> None:
     screen.answer({"commit": commit_json(commit), "conflicts": []}, commit_line(screen, action, commit))
-
-
-def _expected(repository: "AnyRepository", option: str, text: str | None) -> "CommitID | None":
-    """Return the ID of the commit that an option names by its ID or the first digits of it. No request for a whole one. Names of
-    branches and tags are refused, as they move with what they are to be compared with."""
-    from graveler.history.commits import MIN_PREFIX_DIGITS, is_commit_id, is_hex
-    from graveler.model import CommitID
-
-    if text is None or is_commit_id(text):
-        return None if text is None else CommitID(text)
-    commit_id = repository.commit_of(text).id if is_hex(text) and len(text) >= MIN_PREFIX_DIGITS else ""
-    if not commit_id or not commit_id.startswith(text):
-        raise InvalidError(
-            f"{option} takes the ID of a commit, or its first digits, as `graveler log` shows it, not {text!r}"
-        )
-    return CommitID(commit_id)
 
 
 def _check_expected(repository: "AnyRepository", ref: str, expected: "CommitID | None") -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.commands import Commands
 from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import OF_USE, AsJson, LakeOption
 from graveler.cli.sums import show_import
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from graveler.operations.store import Operation, Operations, WorkDone
     from graveler.remote.operations import RemoteOperations
 
-app = typer.Typer(help="Show and cancel operations that run in the background, on a server or on AWS.")
+app = Commands(help="Show and cancel operations that run in the background, on a server or on AWS.")
 
 Repository = Annotated[
     str,

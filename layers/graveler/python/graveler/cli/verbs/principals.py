@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
+from graveler.cli.commands import Commands
 from graveler.cli.locations import Named, connection_to, open_own_lake
 from graveler.cli.options import AsJson, LakeOption, Yes
 from graveler.cli.terminal import Json, Screen, expect_yes, output
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from graveler.access.principal_rules import PrincipalRule
     from graveler.remote.principals import RemotePrincipals
 
-app = typer.Typer(help="Manage which AWS principals can log in to the server of a lake.")
+app = Commands(help="Manage which AWS principals can log in to the server of a lake.")
 
 
 @app.command()

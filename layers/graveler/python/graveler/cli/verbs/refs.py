@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from graveler import requests
 from graveler.cli import completion
+from graveler.cli.commands import Commands
 from graveler.cli.groups import RefGroup
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import (
@@ -19,8 +21,8 @@ from graveler.cli.options import (
     Prefix,
     Yes,
     named_location,
-    parse_metadata,
 )
+from graveler.cli.request_options import commit_info, request_fields, run_request, with_options
 from graveler.cli.terminal import Screen, expect_yes, output, warn
 from graveler.cli.uris import NoAddressError, RefURI, parse_branch, parse_ref_of, parse_repository, parse_tag
 from graveler.cli.values import SHORT, branch_json, commit_json, commit_line, ref_json
@@ -32,12 +34,12 @@ from graveler.values.paging import items
 if TYPE_CHECKING:
     from graveler.remote.any_repository import AnyRepository
 
-branches = typer.Typer(
+branches = Commands(
     cls=RefGroup,
     invoke_without_command=True,
     help="Create, list, rename, rewrite and delete branches. Without a command, list those of the default repository.",
 )
-tags = typer.Typer(
+tags = Commands(
     cls=RefGroup,
     invoke_without_command=True,
     help="Create, list and delete tags. Without a command, list those of the default repository.",
@@ -75,7 +77,9 @@ def list_without_command(context: typer.Context) -> None:
 
 
 @branches.command("create")
+@with_options(lambda: requests.refs.CreateBranch, before="lake")
 def create_branch(
+    context: typer.Context,
     branch: BranchURI,
     start: Start = None,
     source: Annotated[
@@ -88,7 +92,6 @@ def create_branch(
             autocompletion=completion.other_refs,
         ),
     ] = None,
-    hidden: Annotated[bool, typer.Option("--hidden", help="List it by `branch list --all` only.")] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -108,7 +111,8 @@ def create_branch(
     repository = open_repository(lake, uri.repository)
     ref = start if start is not None else source
     begin = parse_ref_of(uri.repository, ref) if ref is not None else repository.repository.default_branch
-    new_branch = repository.create_branch(uri.ref, begin, by=user_name(), hidden=hidden)
+    request = requests.refs.CreateBranch(name=uri.ref, source=begin, **request_fields(context))
+    new_branch = run_request(repository, request, by=user_name())
     _warn_of_tag(repository, new_branch.name)
     screen = output(as_json=as_json)
     head = screen.paint(new_branch.commit_id[:SHORT], "yellow")
@@ -176,7 +180,8 @@ def rewrite_branch(
     uri = parse_branch(branch)
     split = SplitParameters(min_size, max_size, raggedness)
     repository = open_repository(lake, uri.repository)
-    commit = repository.rewrite(uri.ref, split, message=message, committer=user_name(), metadata=parse_metadata(meta))
+    request = requests.committing.Rewrite(branch=uri.ref, split=split, info=commit_info(message, meta))
+    commit = repository.run(request)
     screen = output(as_json=as_json)
     screen.answer(commit_json(commit), commit_line(screen, f"rewrote {uri.ref}", commit))
 
@@ -210,7 +215,7 @@ def delete_branch(
             "nothing was deleted",
         )
     if not dry_run or not deletable:
-        repository.delete_branch(uri.ref, by=user_name())
+        run_request(repository, requests.refs.DeleteBranch(name=uri.ref), by=user_name())
     screen = output(as_json=as_json)
     screen.answer(
         {"deleted": uri.ref, "commit_id": head, "uncommitted": uncommitted, "dry_run": dry_run},
@@ -236,7 +241,7 @@ def rename_branch(
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
-    renamed = repository.rename_branch(uri.ref, name, by=user_name())
+    renamed = run_request(repository, requests.refs.RenameBranch(old=uri.ref, new=name), by=user_name())
     _warn_of_tag(repository, renamed.name)
     output(as_json=as_json).answer(
         {"renamed": uri.ref, "name": renamed.name, "commit_id": renamed.commit_id},
@@ -313,7 +318,8 @@ def create_tag(
     """
     uri = parse_tag(tag)
     repository = open_repository(lake, uri.repository)
-    new_tag = repository.create_tag(uri.ref, parse_ref_of(uri.repository, ref), by=user_name())
+    request = requests.refs.CreateTag(name=uri.ref, ref=parse_ref_of(uri.repository, ref))
+    new_tag = run_request(repository, request, by=user_name())
     if is_branch(new_tag.name):
         with suppress(RefNotFoundError):
             repository.branch(new_tag.name)
@@ -356,7 +362,7 @@ def delete_tag(tag: TagURI, dry_run: DryRun = False, lake: LakeOption = None, as
     repository = open_repository(lake, uri.repository)
     named = repository.tag(uri.ref).commit_id
     if not dry_run:
-        repository.delete_tag(uri.ref, by=user_name())
+        run_request(repository, requests.refs.DeleteTag(name=uri.ref), by=user_name())
     screen = output(as_json=as_json)
     screen.answer(
         {"deleted": uri.ref, "commit_id": named, "dry_run": dry_run},

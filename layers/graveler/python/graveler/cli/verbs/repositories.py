@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from graveler.cli import completion
+from graveler.cli.commands import Commands
 from graveler.cli.groups import Group
 from graveler.cli.locations import (
     ENDPOINT,
@@ -40,7 +41,7 @@ from graveler.lake.opening.location import FolderLake, create_at
 from graveler.location.configuration import Profile, find_profile
 from graveler.values.paging import items
 
-app = typer.Typer(
+app = Commands(
     cls=Group,
     invoke_without_command=True,
     help="Create, list, show and delete repositories. Without a command, list them.",

@@ -1,0 +1,52 @@
+"""Commands whose options are completed when they are first needed.
+
+The options that say where the lake is (:mod:`graveler.cli.location_options`) and those that come from the fields of a request
+(:mod:`graveler.cli.request_options`) cost time: the help of the whole command needs none of them, a command line those of one
+command.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import typer
+from typer.core import TyperCommand
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+Completion: TypeAlias = Callable[[list[Any]], None]
+"""Adds options to the parameters of a command."""
+
+COMPLETIONS = "completions"
+"""The attribute of a verb with what completes its options."""
+
+
+class Command(TyperCommand):
+    """A command that completes its parameters when they are first read."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        self._completions: list[Completion] = []
+        super().__init__(*arguments, **keywords)
+        self._completions += getattr(self.callback, COMPLETIONS, ())
+
+    @property
+    def params(self) -> list[Any]:
+        """The arguments and options."""
+        while self._completions:
+            self._completions.pop(0)(self._params)
+        return self._params
+
+    @params.setter
+    def params(self, params: list[Any]) -> None:
+        self._params = params
+
+    def complete_by(self, completion: Completion) -> None:
+        """Complete the parameters in this way, too."""
+        self._completions.append(completion)
+
+
+class Commands(typer.Typer):
+    """Commands of this kind, by name."""
+
+    def command(self, *arguments: Any, **keywords: Any) -> Callable[[Verb], Verb]:
+        """Return a decorator of a verb."""
+        return super().command(*arguments, cls=Command, **keywords)
