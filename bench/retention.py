@@ -142,7 +142,7 @@ def mark(objects: Objects, names: list[MetarangeName]) -> Mapping[str, int]:
     unread = marks.unread(numbers)
     if unread:
         marks.add(unread, engine.mark(counted, unread, tell_nobody))
-    marks.save(names, numbers, partial(engine.merge, told=tell_nobody))
+    marks.save(names, numbers, partial(engine.merge, progress=tell_nobody))
     return {"metaranges read": marks.metaranges_read, "ranges read": marks.ranges_read, **counted.calls}
 
 

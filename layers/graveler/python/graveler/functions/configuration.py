@@ -112,7 +112,7 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         return int(value)
 
     def names(name: str) -> tuple[str, ...]:
-        return tuple(one for one in environ.get(_PREFIX + name, "").split(",") if one)
+        return tuple(item for item in environ.get(_PREFIX + name, "").split(",") if item)
 
     objects = text("OBJECTS")
     if not objects.startswith(_S3) or not objects.removeprefix(_S3).strip("/"):

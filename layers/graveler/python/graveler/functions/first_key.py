@@ -95,7 +95,7 @@ def ensure_first_key(tables: Tables, secrets: Secrets, secret: str, *, now: floa
     keys = Keys(tables)
     if keys.any():
         return False
-    what = f"keeping the first access key in secret {secret!r}"
+    purpose = f"keeping the first access key in secret {secret!r}"
     key_id, key_secret = new_pair()
     document = {"access_key_id": key_id, "secret_access_key": key_secret, "name": _NAME, "role": Role.ADMIN.value}
     try:
@@ -104,28 +104,28 @@ def ensure_first_key(tables: Tables, secrets: Secrets, secret: str, *, now: floa
                 lambda: secrets.put_secret_value(
                     SecretId=secret, ClientRequestToken=_VERSION, SecretString=json.dumps(document)
                 ),
-                what,
+                purpose,
                 Retries(),
             )
         except FAILURES as error:
             if error_code(error) != _TAKEN:  # if it is, an earlier run began: then its key counts
                 raise
-        answer = send(lambda: secrets.get_secret_value(SecretId=secret, VersionId=_VERSION), what, Retries())
+        answer = send(lambda: secrets.get_secret_value(SecretId=secret, VersionId=_VERSION), purpose, Retries())
     except FAILURES as error:
-        raise explained(error, what) from error
-    kept = msgspec.json.decode(answer["SecretString"], type=_Kept)
-    return keys.create_first(_NAME, (kept.access_key_id, kept.secret_access_key), now=now) is not None
+        raise explained(error, purpose) from error
+    stored_key = msgspec.json.decode(answer["SecretString"], type=_Kept)
+    return keys.create_first(_NAME, (stored_key.access_key_id, stored_key.secret_access_key), now=now) is not None
 
 
 def _answer(event: Event, reason: str) -> None:
     """Report the outcome to CloudFormation: without a response it waits for an hour."""
     import urllib3  # botocore's own
 
-    told: dict[str, Any] = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
-    told |= {
+    answer: dict[str, Any] = {name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")}
+    answer |= {
         "Status": "FAILED" if reason else "SUCCESS",
         "Reason": reason[:1000],
         "PhysicalResourceId": "first-key",  # always the same: a new one would have the old one deleted
     }
     with urllib3.PoolManager(retries=urllib3.Retry(_ANSWER_TRIES, backoff_factor=1)) as http:
-        http.request("PUT", event["ResponseURL"], body=json.dumps(told).encode(), headers={"content-type": ""})
+        http.request("PUT", event["ResponseURL"], body=json.dumps(answer).encode(), headers={"content-type": ""})

@@ -29,6 +29,6 @@ class FrontDoor:
         if not self._secrets:
             return event
         headers = dict(event.get("headers", {}))
-        given = str(headers.pop(HEADER, "")).encode("utf-8", "surrogatepass")
-        right = [compare_digest(given, secret) for secret in self._secrets]
+        header = str(headers.pop(HEADER, "")).encode("utf-8", "surrogatepass")
+        right = [compare_digest(header, secret) for secret in self._secrets]
         return {**event, "headers": headers} if any(right) else None

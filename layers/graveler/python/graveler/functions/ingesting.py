@@ -165,7 +165,7 @@ def _buried(function: Function, dead_letters: Queue | None, message: Message, re
     )
     if not (last or result.outcome is Outcome.POISON) or dead_letters is None:
         return False
-    reason = _UNPRINTABLE.sub(lambda each: each[0].encode("unicode_escape").decode(), result.reason)[:_REASON_CHARS]
+    reason = _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), result.reason)[:_REASON_CHARS]
     try:
         dead_letters.send(message.body, {"reason": reason})
     except UnavailableError as error:
@@ -214,14 +214,14 @@ def _processed(
     return [results[position] for position in range(len(messages))], total
 
 
-def _both(one: Batch, other: Batch) -> Batch:
+def _both(batch: Batch, other_batch: Batch) -> Batch:
     """Return the results of two parts of a batch; those of events are in the results of their messages."""
     return Batch(
         (),
-        one.commits + other.commits,
-        one.commits_failed + other.commits_failed,
-        one.unread + tuple(unread for unread in other.unread if unread not in one.unread),
-        one.overdue + other.overdue,
+        batch.commits + other_batch.commits,
+        batch.commits_failed + other_batch.commits_failed,
+        batch.unread + tuple(unread for unread in other_batch.unread if unread not in batch.unread),
+        batch.overdue + other_batch.overdue,
     )
 
 
@@ -250,8 +250,8 @@ def wait(received: int, chance: float) -> int:
 
 def _tell(function: Function, batch: Batch) -> None:
     log = function.telemetry.logger
-    for made in batch.commits:
-        log.info("committed", extra={"repository": made.repository, "rule": made.rule, "commit": made.commit.id})
+    for commit in batch.commits:
+        log.info("committed", extra={"repository": commit.repository, "rule": commit.rule, "commit": commit.commit.id})
     for failed in batch.commits_failed:
         log.error(
             OVERDUE,

@@ -30,15 +30,15 @@ class Counted:
     """A cache that calls ``found`` for each hit, and ``missed`` for each miss."""
 
     def __init__(
-        self, cache: Cache, found: Callable[[], None] = lambda: None, missed: Callable[[], None] = lambda: None
+        self, cache: Cache, hit: Callable[[], None] = lambda: None, miss: Callable[[], None] = lambda: None
     ) -> None:
-        self._cache, self._found, self._missed = cache, found, missed
+        self._cache, self._hit, self._miss = cache, hit, miss
         self.put, self.confirm, self.drop = cache.put, cache.confirm, cache.drop
 
     def get(self, name: str) -> CachedFile | None:
         """Return the copy of this name, or None."""
         copy = self._cache.get(name)
-        (self._missed if copy is None else self._found)()
+        (self._miss if copy is None else self._hit)()
         return copy
 
 
@@ -75,7 +75,7 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
         configuration.objects,
         configuration.tables,
         s3=_s3_settings(configuration),
-        cache=Counted(cache, missed=note[Tier.STORE]),
+        cache=Counted(cache, miss=note[Tier.STORE]),
         notes=files(configuration.cache / "notes", notes_bytes, math.inf),
         found_open=note[Tier.MEMORY],
         scratch=_SCRATCH,

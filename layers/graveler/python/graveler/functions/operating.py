@@ -104,15 +104,15 @@ def _taken(machine: Machine, step: Step) -> dict[str, Any]:
         answer = machine.part(task, step.number)
     else:
         answer = machine.publish(task)
-    made: dict[str, Any] = msgspec.to_builtins(answer)
-    return made
+    document: dict[str, Any] = msgspec.to_builtins(answer)
+    return document
 
 
 def why(caught: Caught) -> str:
     """Return the failure in words for a user, shown if no try has published: then none will."""
     message = _message(caught)
-    what = f"{caught.error}: {message}" if message else caught.error
-    return f"it was retried and failed each time, finally with {what}; nothing was changed"
+    cause = f"{caught.error}: {message}" if message else caught.error
+    return f"it was retried and failed each time, finally with {cause}; nothing was changed"
 
 
 def _message(caught: Caught) -> str:

@@ -45,7 +45,7 @@ class SqsQueue:
                 response = self._client.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
             except (BotoCoreError, ClientError) as error:
                 return [*refused, str(error)]
-            refused += (each.get("Message", "") for each in response.get("Failed", ()))
+            refused += (failure.get("Message", "") for failure in response.get("Failed", ()))
         return refused
 
     @cached_property

@@ -41,10 +41,10 @@ class Traffic:
         self._lock = Lock()
         self._counts = Counts()
 
-    def note_request(self, what: str, repeated: bool) -> None:
-        """Count a request being sent. ``what`` is its name in errors (:func:`graveler.storage.aws_requests.send`)."""
+    def note_request(self, name: str, repeated: bool) -> None:
+        """Count a request being sent. ``name`` is its name in errors (:func:`graveler.storage.aws_requests.send`)."""
         with self._lock:
-            if what.startswith(_TABLES):
+            if name.startswith(_TABLES):
                 self._counts.tables += 1
             else:
                 self._counts.objects += 1
@@ -71,5 +71,5 @@ class Traffic:
     def take(self) -> Counts:
         """Return the counts, and reset them."""
         with self._lock:
-            taken, self._counts = self._counts, Counts()
-        return taken
+            counts, self._counts = self._counts, Counts()
+        return counts

@@ -49,19 +49,19 @@ class AutoCommitter:
         """Finish a commit that was begun, and make the one that is due; return the commits made, without one that still runs as
         an operation. One table read; per commit, two table reads, two writes and :class:`Commit`, with its errors; for an
         operation one table read more, and its error if it failed."""
-        made: list[Commit] = []
+        commits: list[Commit] = []
         backoff = Backoff(self._clock)
         key = pending_key(repository.repository.uid, rule.id)
         while True:
             pending = self.pending(repository, rule)
             if pending.taken is not None:
-                if not self._finish(repository, rule, pending.taken, made):
-                    return made
+                if not self._finish(repository, rule, pending.taken, commits):
+                    return commits
                 continue
-            taken = take(pending, rule.commit, self._clock.now())
-            if taken is None:
-                return made
-            after = msgspec.structs.replace(pending, amount=Amount(), taken=taken, number=taken.number)
+            change_set = take(pending, rule.commit, self._clock.now())
+            if change_set is None:
+                return commits
+            after = msgspec.structs.replace(pending, amount=Amount(), taken=change_set, number=change_set.number)
             write = after.put_write(key, pending)
             try:
                 self._tables.put(write.key, write.item, write.condition)
@@ -71,25 +71,25 @@ class AutoCommitter:
                         f"ingest rule {rule.name!r} is being changed by too many others at once; try again"
                     ) from None
 
-    def _finish(self, repository: OpenRepository, rule: Rule, taken: Taken, made: list[Commit]) -> bool:
+    def _finish(self, repository: OpenRepository, rule: Rule, change_set: Taken, commits: list[Commit]) -> bool:
         """Commit the changes set aside, and delete them; False while an operation works on it."""
         try:
-            if taken.operation:
-                commit = self._handed_over(repository, rule, taken)
+            if change_set.operation:
+                commit = self._handed_over(repository, rule, change_set)
             else:
-                commit = self._commit_taken(repository, rule, taken)
+                commit = self._commit_taken(repository, rule, change_set)
             if commit is None:
                 return False
-            made.append(commit)
+            commits.append(commit)
         except NoChangesError:
             pass  # another commit included them, or they changed nothing
-        return self._note(repository, rule, taken, None)
+        return self._note(repository, rule, change_set, None)
 
-    def _commit_taken(self, repository: OpenRepository, rule: Rule, taken: Taken) -> Commit | None:
+    def _commit_taken(self, repository: OpenRepository, rule: Rule, change_set: Taken) -> Commit | None:
         """Return the commit; None if it was handed over."""
-        message = _filled(rule.message, rule, taken)
-        metadata = {name: _filled(value, rule, taken) for name, value in rule.metadata.items()}
-        info = CommitInfo(message, COMMITTER, metadata, request_id=taken.request_id(rule.id))
+        message = _filled(rule.message, rule, change_set)
+        metadata = {name: _filled(value, rule, change_set) for name, value in rule.metadata.items()}
+        info = CommitInfo(message, COMMITTER, metadata, request_id=change_set.request_id(rule.id))
         request = requests.Commit(branch=rule.branch, info=info)
         context = Context() if self._long is None else Context(limit=self._long.limit, stop=self._long.stop())
         try:
@@ -98,28 +98,28 @@ class AutoCommitter:
             assert self._long is not None
             pinned = Pinned(request=request, owner=error.operation, begun=error.partial_result)
             operation = self._long.begin(repository, pinned)
-        self._note(repository, rule, taken, msgspec.structs.replace(taken, operation=operation))
+        self._note(repository, rule, change_set, msgspec.structs.replace(change_set, operation=operation))
         return None
 
-    def _handed_over(self, repository: OpenRepository, rule: Rule, taken: Taken) -> Commit | None:
+    def _handed_over(self, repository: OpenRepository, rule: Rule, change_set: Taken) -> Commit | None:
         """Return the commit that an operation made; None while it runs, or if this process cannot tell."""
         if self._long is None:
             return None
-        found = self._long.look(repository, taken.operation)
-        if found.failure is not None:
+        handover = self._long.look(repository, change_set.operation)
+        if handover.failure is not None:
             # The next check starts anew.
-            self._note(repository, rule, taken, msgspec.structs.replace(taken, operation=""))
-            raise found.failure
-        return None if found.commit_id is None else repository.commit_of(found.commit_id)
+            self._note(repository, rule, change_set, msgspec.structs.replace(change_set, operation=""))
+            raise handover.failure
+        return None if handover.commit_id is None else repository.commit_of(handover.commit_id)
 
-    def _note(self, repository: OpenRepository, rule: Rule, taken: Taken, after: Taken | None) -> bool:
+    def _note(self, repository: OpenRepository, rule: Rule, change_set: Taken, after: Taken | None) -> bool:
         """Replace the changes set aside, unless another process has done so. False under too much contention: the next check does
         it."""
         key = pending_key(repository.repository.uid, rule.id)
         backoff = Backoff(self._clock)
         while True:
             pending = self.pending(repository, rule)
-            if pending.taken != taken:
+            if pending.taken != change_set:
                 return True
             write = msgspec.structs.replace(pending, taken=after).put_write(key, pending)
             try:
@@ -130,16 +130,20 @@ class AutoCommitter:
                     return False
 
 
-def _filled(template: str, rule: Rule, taken: Taken) -> str:
-    window = taken.amount.window if taken.window is None and taken.amount.window != NO_WINDOW else taken.window
+def _filled(template: str, rule: Rule, change_set: Taken) -> str:
+    window = (
+        change_set.amount.window
+        if change_set.window is None and change_set.amount.window != NO_WINDOW
+        else change_set.window
+    )
     return template.format_map(
         {
             "rule": rule.name,
             "branch": rule.branch,
             "source": rule.source,
-            "objects": taken.amount.objects,
-            "deleted": taken.amount.deleted,
+            "objects": change_set.amount.objects,
+            "deleted": change_set.amount.deleted,
             "window": "" if window is None else spelled(window),
-            "reason": taken.reason,
+            "reason": change_set.reason,
         }
     )

@@ -87,22 +87,22 @@ class DueCommits:
         """
         look = _Look()
         now = self._clock.now()
-        found = waiting(self._lake.tables, now)
-        if not found.marks and not found.all:
+        marked = waiting(self._lake.tables, now)
+        if not marked.marks and not marked.all:
             return look.finished()
-        current = [rules for rules in self._store.all() if found.all or rules.uid in found.marks]
-        first = int(now // _MINUTE) % len(current) if current else 0
-        for rules in [*current[first:], *current[:first]]:
+        current = [rules for rules in self._store.all() if marked.all or rules.uid in marked.marks]
+        start = int(now // _MINUTE) % len(current) if current else 0
+        for rules in [*current[start:], *current[:start]]:
             if not go_on():
                 return look.finished()
             try:
-                self._look_at(rules, found.marks.get(rules.uid), look, go_on)
+                self._look_at(rules, marked.marks.get(rules.uid), look, go_on)
             except GravelerError as error:
                 look.failed(rules, error)
-        for uid in found.marks.keys() - {rules.uid for rules in current}:  # it has no rules any more
-            if found.marks[uid]:
-                forget(self._lake.tables, uid, found.marks[uid])
-        if found.all:
+        for uid in marked.marks.keys() - {rules.uid for rules in current}:  # it has no rules any more
+            if marked.marks[uid]:
+                forget(self._lake.tables, uid, marked.marks[uid])
+        if marked.all:
             looked_at_all(self._lake.tables, now)
         return look.finished()
 
@@ -171,10 +171,10 @@ class DueCommits:
 def opened(lake: Lake, rules: RepositoryRules) -> OpenRepository | None:
     """Return the repository of rules, or None if it is gone, or another one has its name. One table read."""
     try:
-        found = lake.repository(rules.repository)
+        repository = lake.repository(rules.repository)
     except RepositoryNotFoundError:
         return None
-    return found if found.repository.uid == rules.uid else None
+    return repository if repository.repository.uid == rules.uid else None
 
 
 def _state(rules: RepositoryRules, rule: Rule, items: dict[bytes, Item | DamagedItemError]) -> Pending:

@@ -184,32 +184,34 @@ def _of_record(record: _Record) -> list[ObjectEvent]:
     )
     if kind is None:
         return []
-    found = record.s3.object
+    stored = record.s3.object
     return [
         _event(
             f"s3://{record.s3.bucket.name}",
-            _decoded(found.key),
+            _decoded(stored.key),
             kind,
-            found.sequencer,
-            found.size,
-            found.e_tag,
+            stored.sequencer,
+            stored.size,
+            stored.e_tag,
             record.event_time,
-            found.version_id or "",
+            stored.version_id or "",
         )
     ]
 
 
 def _of_bridge(bridge: _Bridge) -> list[ObjectEvent]:
-    found, detail = bridge.detail.object, bridge.detail
+    stored, detail = bridge.detail.object, bridge.detail
     kind = _kind(
         created=bridge.type == "Object Created",
         deleted=bridge.type == "Object Deleted",
-        for_good=bool(found.version_id) and detail.deletion_type != "Delete Marker Created",
+        for_good=bool(stored.version_id) and detail.deletion_type != "Delete Marker Created",
     )
     if kind is None:
         return []
     bucket = f"s3://{detail.bucket.name}"
-    return [_event(bucket, found.key, kind, found.sequencer, found.size, found.etag, bridge.time, found.version_id)]
+    return [
+        _event(bucket, stored.key, kind, stored.sequencer, stored.size, stored.etag, bridge.time, stored.version_id)
+    ]
 
 
 def _kind(*, created: bool, deleted: bool, for_good: bool) -> EventKind | None:

@@ -33,7 +33,7 @@ class LongCommits(Protocol):
         applies in any case."""
         ...
 
-    def begin(self, repository: OpenRepository, what: Pinned[Commit]) -> str:
+    def begin(self, repository: OpenRepository, pinned: Pinned[Commit]) -> str:
         """Hand a commit over and return the operation's ID. A repeated call for the same request ID returns the running
         operation. The commit is identified by that request ID (promise C4)."""
         ...

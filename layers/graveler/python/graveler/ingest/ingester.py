@@ -98,12 +98,12 @@ class Ingester:
         events = list(events)
         notes = Notes()
         good = []
-        for at, event in enumerate(events):
+        for position, event in enumerate(events):
             try:
                 check_event(event)
-                good.append((at, event))
+                good.append((position, event))
             except InvalidError as error:
-                notes.note(at, failed(error))
+                notes.note(position, failed(error))
         current = tuple(self._store.all()) if of is None else (self._store.of(of),)
         tree = RuleTree(current)
         opened = self._opened(tree.about({event.bucket for _, event in good}))
@@ -112,9 +112,9 @@ class Ingester:
         for rules in current:
             for damaged in rules.damaged:
                 notes.unread(rules, damaged.name, damaged.reason)
-                for at, event in good:
+                for position, event in good:
                     if damaged.may_take(event.address):
-                        notes.note(at, Result(Outcome.RETRY, damaged.reason))
+                        notes.note(position, Result(Outcome.RETRY, damaged.reason))
         return notes.finished(events, opened.buckets, any_rule=of is not None or _is_used(current))
 
     def process_messages(
@@ -128,8 +128,8 @@ class Ingester:
         """Make every commit that is due, of all rules or those ``of`` one repository, while ``go_on`` returns True: for a clock
         that calls it regularly. Cost and errors as :meth:`DueCommits.all` and :meth:`DueCommits.of`."""
         due = DueCommits(self._lake, self._clock, self._committer)
-        found = due.all(go_on) if of is None else due.of(of, go_on)
-        return Batch((), found.commits, found.commits_failed, found.unread, found.overdue)
+        checked = due.all(go_on) if of is None else due.of(of, go_on)
+        return Batch((), checked.commits, checked.commits_failed, checked.unread, checked.overdue)
 
     # The work to do
 
@@ -138,28 +138,28 @@ class Ingester:
     ) -> Iterator[_Work]:
         """Yield the work for each branch. Events that could never become an object of it are refused individually."""
         now = self._clock.now()
-        wanted: dict[tuple[RepositoryUID, str], dict[str, tuple[Rule, list[Task]]]] = {}
-        for at, event in events:
+        by_branch: dict[tuple[RepositoryUID, str], dict[str, tuple[Rule, list[Task]]]] = {}
+        for position, event in events:
             for owned in tree.taking(event.bucket, event.key):
                 rule, uid = owned.rule, owned.rules.uid
-                if (why := opened.failed.get(uid)) is not None:
-                    notes.note(at, failed(why))
-                    if isinstance(why, CorruptError):
-                        notes.unread(owned.rules, "", str(why))
+                if (failure := opened.failed.get(uid)) is not None:
+                    notes.note(position, failed(failure))
+                    if isinstance(failure, CorruptError):
+                        notes.unread(owned.rules, "", str(failure))
                     continue
-                repository = opened.found.get(uid)
+                repository = opened.repositories.get(uid)
                 if repository is None:
                     continue  # only its rules are left
                 try:
                     _expect_possible(repository, rule, event)
                 except GravelerError as error:
-                    notes.note(at, failed(error))
+                    notes.note(position, failed(error))
                     continue
-                of_branch = wanted.setdefault((uid, rule.branch), {})
-                of_branch.setdefault(rule.id, (rule, []))[1].append(_task(rule, at, event, now))
-        for (uid, branch), of_rules in wanted.items():
+                of_branch = by_branch.setdefault((uid, rule.branch), {})
+                of_branch.setdefault(rule.id, (rule, []))[1].append(_task(rule, position, event, now))
+        for (uid, branch), of_rules in by_branch.items():
             portions = [(rule, self._portions(rule, tasks)) for rule, tasks in of_rules.values()]
-            yield _Work(opened.found[uid], branch, portions)
+            yield _Work(opened.repositories[uid], branch, portions)
 
     def _portions(self, rule: Rule, tasks: Sequence[Task]) -> list[list[Task]]:
         """Return tasks in groups that are staged together. If all windows are over, a group per window, oldest first: a commit
@@ -180,14 +180,14 @@ class Ingester:
     def _do(self, work: _Work, notes: Notes, go_on: Callable[[], bool]) -> None:
         name = work.repository.repository.name
         states: dict[str, Pending] = {}
-        left: set[str] = set()
+        incomplete: set[str] = set()
         rules = {rule.id: rule for rule, _ in work.portions}
         for step in zip_longest(*(portions for _, portions in work.portions)):
-            asked = [(rule, tasks) for (rule, _), tasks in zip(work.portions, step, strict=True) if tasks is not None]
+            portion = [(rule, tasks) for (rule, _), tasks in zip(work.portions, step, strict=True) if tasks is not None]
             # What is due by the clock is committed before more is staged, so that its commit has only its own changes.
-            early = {rule.id for rule, _ in asked if rule.commit.window is not None}
-            for parts in _transactions(asked):
-                states.update(self._apply(work, parts, early, left, notes, go_on))
+            early = {rule.id for rule, _ in portion if rule.commit.window is not None}
+            for parts in _transactions(portion):
+                states.update(self._apply(work, parts, early, incomplete, notes, go_on))
         for rule_id, pending in states.items():
             rule = rules[rule_id]
             if pending.wants_commit(rule.commit, self._clock.now()) and go_on():
@@ -198,27 +198,27 @@ class Ingester:
         work: _Work,
         parts: Sequence[_Part],
         early: set[str],
-        left: set[str],
+        incomplete: set[str],
         notes: Notes,
         go_on: Callable[[], bool],
     ) -> Mapping[str, Pending]:
-        """Stage, and record the events' results. Returns the state of each rule afterwards, as far as it is known; ``left`` are
-        the rules with an event to be delivered again."""
+        """Stage, and record the events' results. Returns the state of each rule afterwards, as far as it is known; ``incomplete``
+        are the rules with an event to be delivered again."""
         try:
-            return self._stage(work, parts, early, left, notes, go_on)
+            return self._stage(work, parts, early, incomplete, notes, go_on)
         except GravelerError as error:
             singles = [_Part(part.rule, [group]) for part in parts for group in part.groups]
             if isinstance(error, (InvalidError, CorruptError)) and len(singles) > 1:
                 states: dict[str, Pending] = {}
                 for single in singles:  # one of them fails: the others succeed by themselves
-                    states.update(self._apply(work, [single], early, left, notes, go_on))
+                    states.update(self._apply(work, [single], early, incomplete, notes, go_on))
                 return states
             result = failed(error)
             for part in parts:
                 for task in (task for group in part.groups for task in group):
-                    notes.note(task.at, result)
+                    notes.note(task.position, result)
             if result.outcome is Outcome.RETRY:
-                left.update(part.rule.id for part in parts)
+                incomplete.update(part.rule.id for part in parts)
             return {}
 
     def _stage(
@@ -226,7 +226,7 @@ class Ingester:
         work: _Work,
         parts: Sequence[_Part],
         early: set[str],
-        left: set[str],
+        incomplete: set[str],
         notes: Notes,
         go_on: Callable[[], bool],
     ) -> Mapping[str, Pending]:
@@ -238,12 +238,12 @@ class Ingester:
             ledger = Ledger(uid, part.rule.id)
             keys += [pending_key(uid, part.rule.id), *(ledger.key(group[0].event.key) for group in part.groups)]
         states: dict[str, Pending] = {}
-        found, again = Notes(), set(left)
+        staged_notes, again = Notes(), set(incomplete)
         due: list[Rule] = []
 
         def decide(items: Sequence[Item | None]) -> StagedWithWrites | None:
-            nonlocal found, again
-            found, again = Notes(), set(left)
+            nonlocal staged_notes, again
+            staged_notes, again = Notes(), set(incomplete)
             rows = iter(items)
             read = []
             for part in parts:
@@ -257,21 +257,21 @@ class Ingester:
                 return None
             plans: list[tuple[Rule, Plan]] = []
             writes: dict[Key, Write] = {}
-            for part, before, seen in read:
-                rule, note = part.rule, _noting(found, part.rule.id, again)
-                made: list[Plan] = []
-                for tasks, last in zip(part.groups, seen, strict=True):
+            for part, before, last_events in read:
+                rule, note = part.rule, _noting(staged_notes, part.rule.id, again)
+                new_plans: list[Plan] = []
+                for tasks, last in zip(part.groups, last_events, strict=True):
                     if rule.id in again and rule.is_marker(tasks[0].event.key):
                         for task in tasks:  # only half of what it marks would be committed
                             note(task, Result(Outcome.RETRY, "an object before this marker could not be ingested yet"))
                     elif (
                         plan := judge(repository, rule, tasks, last, _unsure(repository, rule, before), note)
                     ) is not None:
-                        made.append(plan)
-                plans += [(rule, plan) for plan in made]
-                states[rule.id] = after = _with_more(rule, before, made, self._clock.now())
+                        new_plans.append(plan)
+                plans += [(rule, plan) for plan in new_plans]
+                states[rule.id] = after = _with_more(rule, before, new_plans, self._clock.now())
                 now = self._clock.now()
-                for write in [*_ledger_writes(uid, rule, made, now), *after.stage_writes(uid, rule.id, before)]:
+                for write in [*_ledger_writes(uid, rule, new_plans, now), *after.stage_writes(uid, rule.id, before)]:
                     writes[write.key] = write
             if not plans:
                 return None
@@ -285,8 +285,8 @@ class Ingester:
             repository.stage_with_writes(work.branch, keys, decide)
             if not due:
                 early.difference_update(part.rule.id for part in parts)  # what is pending now is its own
-                notes.take(found)
-                left.update(again)
+                notes.take(staged_notes)
+                incomplete.update(again)
                 return states
             for rule in due:
                 early.discard(rule.id)
@@ -297,16 +297,18 @@ class Ingester:
 
     # Reads
 
-    def _opened(self, wanted: Sequence[RepositoryRules]) -> "_Opened":
+    def _opened(self, all_rules: Sequence[RepositoryRules]) -> "_Opened":
         """Return the repositories of rules, without those that are gone, or whose name another one has."""
         opened = _Opened({}, {}, set())
-        for rules, found in zip(wanted, self._lake.look_up([rules.repository for rules in wanted]), strict=True):
-            if isinstance(found, RepositoryNotFoundError):
+        for rules, repository in zip(
+            all_rules, self._lake.look_up([rules.repository for rules in all_rules]), strict=True
+        ):
+            if isinstance(repository, RepositoryNotFoundError):
                 continue
-            if isinstance(found, GravelerError):
-                opened.failed[rules.uid] = found
-            elif found.repository.uid == rules.uid:
-                opened.found[rules.uid] = found
+            if isinstance(repository, GravelerError):
+                opened.failed[rules.uid] = repository
+            elif repository.repository.uid == rules.uid:
+                opened.repositories[rules.uid] = repository
             else:
                 continue
             opened.buckets.update(rule.bucket for rule in rules.rules)
@@ -316,7 +318,7 @@ class Ingester:
 class _Opened(Struct):
     """Repositories by uid, errors of those that cannot be opened, and the buckets of the rules of both."""
 
-    found: dict[RepositoryUID, OpenRepository]
+    repositories: dict[RepositoryUID, OpenRepository]
     failed: dict[RepositoryUID, GravelerError]
     buckets: set[str]
 
@@ -332,12 +334,12 @@ def _unsure(repository: OpenRepository, rule: Rule, state: Pending) -> float:
     return max(state.reconciled, rule.since + repository.skew if rule.since else 0)
 
 
-def _task(rule: Rule, at: int, event: ObjectEvent, now: float) -> Task:
+def _task(rule: Rule, position: int, event: ObjectEvent, now: float) -> Task:
     window = rule.commit.window
     if window is None:
-        return Task(at, event)
+        return Task(position, event)
     below = event.key[len(rule.prefix) :]
-    return Task(at, event, window.of(below, event.time, now), window.stated(below, event.time))
+    return Task(position, event, window.of(below, event.time, now), window.stated(below, event.time))
 
 
 def _expect_possible(repository: OpenRepository, rule: Rule, event: ObjectEvent) -> None:
@@ -378,7 +380,7 @@ def _noting(notes: Notes, rule_id: str, again: set[str]) -> Callable[[Task, Resu
     again."""
 
     def note(task: Task, result: Result) -> None:
-        notes.note(task.at, result)
+        notes.note(task.position, result)
         if result.outcome is Outcome.RETRY:
             again.add(rule_id)
 
@@ -395,7 +397,7 @@ def _ledger_writes(uid: RepositoryUID, rule: Rule, plans: Sequence[Plan], now: f
 
 def _with_more(rule: Rule, before: Pending, plans: Sequence[Plan], now: float) -> Pending:
     """Return the state of a rule after these plans are staged."""
-    amount, ahead = before.amount, before.ahead
+    amount, early_object = before.amount, before.ahead
     staged = [plan for plan in plans if plan.stages]
     objects = Counter(plan.task.window for plan in staged if plan.entry is not None)
     deleted = Counter(plan.task.window for plan in staged if plan.entry is None)
@@ -405,5 +407,5 @@ def _with_more(rule: Rule, before: Pending, plans: Sequence[Plan], now: float) -
         amount = amount.with_more(0, 0, now, marked=True)
     for task in (plan.task for plan in staged):
         if task.stated is not None and task.stated != task.window:
-            ahead = Ahead(task.event.key, task.stated, now)
-    return replace(before, amount=amount, ahead=ahead)
+            early_object = Ahead(task.event.key, task.stated, now)
+    return replace(before, amount=amount, ahead=early_object)

@@ -29,10 +29,10 @@ from graveler.model import ObjectEntry
 
 
 class Task(Struct, frozen=True):
-    """An event that a rule wants: ``at`` is its position in the batch, ``window`` the beginning of the clock window it counts to,
+    """An event that a rule wants: ``position`` is that in the batch, ``window`` the beginning of the clock window it counts to,
     if the rule has windows, and ``stated`` that of the one it names."""
 
-    at: int
+    position: int
     event: ObjectEvent
     window: int | None = None
     stated: int | None = None
@@ -80,23 +80,23 @@ def judge(
     read for one without ETag. A failure is the event's result.
     """
     last: Task | None = None
-    seen, marks, missed = before, False, 0
+    newest, marks, missed = before, False, 0
     for task in sorted(tasks, key=lambda task: task.event.sequencer):
         event = task.event
         created = event.kind is EventKind.CREATED
         if not created and rule.deletes is Deletes.KEEP:
             note(task, Result(Outcome.SKIPPED, f"rule {rule.name!r} keeps objects that are deleted at the source"))
             continue
-        if seen is not None and event.sequencer < seen.sequencer and _may_be_newer(rule, event, reconciled):
-            task = replace(task, event=replace(event, sequencer=seen.sequencer))
-        elif seen is not None and event.sequencer <= seen.sequencer:
-            why = "seen before" if event.sequencer == seen.sequencer else "a newer event of this object was seen"
-            note(task, Result(Outcome.STALE, why))
+        if newest is not None and event.sequencer < newest.sequencer and _may_be_newer(rule, event, reconciled):
+            task = replace(task, event=replace(event, sequencer=newest.sequencer))
+        elif newest is not None and event.sequencer <= newest.sequencer:
+            reason = "seen before" if event.sequencer == newest.sequencer else "a newer event of this object was seen"
+            note(task, Result(Outcome.STALE, reason))
             if created and event.time > reconciled and _is_uncounted(rule, event, before):
                 missed = max(missed, int(event.time))
             continue
         try:
-            refused = created and _refuses(rule, seen, event.etag or _etag(repository, rule, seen, event))
+            refused = created and _refuses(rule, newest, event.etag or _etag(repository, rule, newest, event))
         except GravelerError as error:
             note(task, failed(error))
             continue
@@ -106,14 +106,14 @@ def judge(
         if last is not None:
             note(last, Result(Outcome.STALE, "a newer event of this object arrived with it"))
         marks = marks or (created and rule.is_marker(event.key))
-        last, seen = task, Seen(task.event.sequencer, created, event.etag if created else "")
-    if last is None or seen is None:
+        last, newest = task, Seen(task.event.sequencer, created, event.etag if created else "")
+    if last is None or newest is None:
         if missed and before is not None:  # a marker that preceded its delete, and whose event comes after it
             return Plan(tasks[0], before, replace(before, marked=missed), False, None, True)
         return None
     marks = marks or bool(missed)
     try:
-        return _Judgement(repository, rule, last, before, seen, reconciled, marks=marks).made(note)
+        return _Judgement(repository, rule, last, before, newest, reconciled, marks=marks).made(note)
     except GravelerError as error:
         note(last, failed(error))
         return None
@@ -147,16 +147,16 @@ class _Judgement:
     def made(self, note: Note) -> Plan | None:
         event, rule = self._event, self._rule
         created, stages = event.kind is EventKind.CREATED, rule.takes(event.key)
-        found: Found | None = None
+        stored: Found | None = None
         if self._old or event.kind is EventKind.VERSION_DELETED or (created and rule.verify):
-            found = find(self._repository, event.address)
-        if created and (why := self._overtaken(found)):
-            note(self._task, Result(Outcome.SKIPPED, why))
+            stored = find(self._repository, event.address)
+        if created and (reason := self._overtaken(stored)):
+            note(self._task, Result(Outcome.SKIPPED, reason))
             return None
         entry: ObjectEntry | None = None
         after = self._after
-        if found is not None and not (created and (self._is_same(found) or self._is_older(found))):
-            entry = entry_of(self._repository, rule, found)
+        if stored is not None and not (created and (self._is_same(stored) or self._is_older(stored))):
+            entry = entry_of(self._repository, rule, stored)
             if _refuses(rule, self._before, entry.checksum):
                 note(self._task, _overwritten(rule, event))
                 return None
@@ -169,31 +169,31 @@ class _Judgement:
                 return None
         if entry is not None and not after.etag:
             after = replace(after, etag=entry.checksum)
-        marks = self._marks and not (self._old and self._was_counted(found))
+        marks = self._marks and not (self._old and self._was_counted(stored))
         note(self._task, self._task.staged if stages else Result(Outcome.STAGED))
-        after = replace(after, marked=self._marked(found, marks=marks))
+        after = replace(after, marked=self._marked(stored, marks=marks))
         return Plan(self._task, self._before, after, stages, entry if stages else None, marks)
 
-    def _overtaken(self, found: Found | None) -> str:
+    def _overtaken(self, stored: Found | None) -> str:
         """Return why a created object is neither staged nor its event recorded; empty if it is."""
         event = self._event
-        gone = f"it disappeared from the source: {event.address!r} does not exist"
+        disappeared = f"it disappeared from the source: {event.address!r} does not exist"
         if not self._old:
             if not self._rule.verify:
                 return ""
-            if found is None:
-                return gone
-            if not self._is_same(found):
+            if stored is None:
+                return disappeared
+            if not self._is_same(stored):
                 return (
                     f"it disappeared from the source: {event.address!r} is now another object, which has its own event"
                 )
             return ""
-        if self._has_kept_younger(found):
+        if self._has_kept_younger(stored):
             return f"an earlier rule has recorded a newer {event.address!r}"
-        if found is not None and not self._is_older(found):
+        if stored is not None and not self._is_older(stored):
             return ""
         if not self._keeps:
-            return gone
+            return disappeared
         before = self._before
         if (
             before is not None
@@ -204,48 +204,51 @@ class _Judgement:
             return f"reconciling found a newer {event.address!r}"
         return ""  # deletions since are ignored
 
-    def _is_same(self, found: Found) -> bool:
+    def _is_same(self, stored: Found) -> bool:
         """Return whether it is the object of the event, as far as is visible."""
         event = self._event
-        return found.size == event.size and not (found.etag and event.etag and found.etag != event.etag)
+        return stored.size == event.size and not (stored.etag and event.etag and stored.etag != event.etag)
 
-    def _is_older(self, found: Found) -> bool:
+    def _is_older(self, stored: Found) -> bool:
         """Return whether an older version is visible again, because the event's own version was deleted for good, and is kept."""
         event = self._event
         return (
-            self._keeps and event.bucket != FILES and not self._is_same(found) and int(found.modified) < int(event.time)
+            self._keeps
+            and event.bucket != FILES
+            and not self._is_same(stored)
+            and int(stored.modified) < int(event.time)
         )
 
-    def _has_kept_younger(self, found: Found | None) -> bool:
+    def _has_kept_younger(self, stored: Found | None) -> bool:
         """Return whether an earlier rule has kept a younger object of this address. If that is possible, it costs two table
         reads, and the parts of the tree that have to be read."""
         event, rule = self._event, self._rule
         if not self._keeps or self._before is not None or event.time > rule.since:
             return False
-        time = event.time if found is None else max(event.time, found.modified)
-        (there,) = self._repository.stat_many(rule.branch, [rule.path(event.key)])
-        return there is not None and there.address == event.address and int(time) < there.mtime
+        time = event.time if stored is None else max(event.time, stored.modified)
+        (entry,) = self._repository.stat_many(rule.branch, [rule.path(event.key)])
+        return entry is not None and entry.address == event.address and int(time) < entry.mtime
 
-    def _was_counted(self, found: Found | None) -> bool:
+    def _was_counted(self, stored: Found | None) -> bool:
         """Return whether reconciliation has counted this marker, or it is gone. By now other objects may be arriving, which no
         marker covers."""
         before = self._before
-        if found is None:
+        if stored is None:
             return True
         return (
             before is not None
             and before.modified is not None
             and before.marked is not None
-            and not is_newer_marker(before, found)
+            and not is_newer_marker(before, stored)
         )
 
-    def _marked(self, found: Found | None, *, marks: bool) -> int | None:
+    def _marked(self, stored: Found | None, *, marks: bool) -> int | None:
         """Return the time (Unix seconds) of the newest counted marker, to be recorded."""
         event, before = self._event, self._before
         if not self._rule.is_marker(event.key):
             return None
         if marks:
-            time = int(event.time if found is None else max(found.modified, event.time))
+            time = int(event.time if stored is None else max(stored.modified, event.time))
             return time or None
         if before is not None and before.marked is None and before.present:
             return None  # an earlier version has counted it, and recorded no time
@@ -274,15 +277,15 @@ def _is_uncounted(rule: Rule, event: ObjectEvent, before: Seen | None) -> bool:
     )
 
 
-def is_newer_marker(counted: Seen, found: Found) -> bool:
+def is_newer_marker(counted: Seen, stored: Found) -> bool:
     """Return whether this marker is newer than the counted one. Stores report whole seconds; within one, the ETag decides."""
-    modified, marked = int(found.modified), counted.marked or 0
-    return modified > marked or (modified == marked and found.etag != counted.etag)
+    modified, marked = int(stored.modified), counted.marked or 0
+    return modified > marked or (modified == marked and stored.etag != counted.etag)
 
 
-def _etag(repository: OpenRepository, rule: Rule, seen: Seen | None, event: ObjectEvent) -> str:
+def _etag(repository: OpenRepository, rule: Rule, newest: Seen | None, event: ObjectEvent) -> str:
     """Return the checksum to compare an event without ETag by, if needed: the object is read. Empty if it is gone."""
-    if rule.overwrites is not Overwrites.REFUSE or seen is None or not seen.present:
+    if rule.overwrites is not Overwrites.REFUSE or newest is None or not newest.present:
         return ""
     try:
         return checksum(repository, event.address)
@@ -290,10 +293,13 @@ def _etag(repository: OpenRepository, rule: Rule, seen: Seen | None, event: Obje
         return ""
 
 
-def _refuses(rule: Rule, seen: Seen | None, etag: str) -> bool:
+def _refuses(rule: Rule, newest: Seen | None, etag: str) -> bool:
     """Return whether this is an overwrite that the rule refuses."""
     return (
-        rule.overwrites is Overwrites.REFUSE and seen is not None and seen.present and (not etag or seen.etag != etag)
+        rule.overwrites is Overwrites.REFUSE
+        and newest is not None
+        and newest.present
+        and (not etag or newest.etag != etag)
     )
 
 

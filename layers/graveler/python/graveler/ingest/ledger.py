@@ -57,14 +57,14 @@ class Ledger:
         """Return the partitions of all of them."""
         return [f"{self._partition}/{shard}" for shard in range(_SHARDS)]
 
-    def put_write(self, key: str, seen: Seen, before: Seen | None, now: float, *, for_good: bool) -> Put:
+    def put_write(self, key: str, event: Seen, before: Seen | None, now: float, *, for_good: bool) -> Put:
         """Return the write that records an event, on condition that the last one is still ``before``. ``for_good``: it never
         expires."""
-        item: dict[str, Value] = {"sequencer": seen.sequencer, "present": seen.present, "etag": seen.etag}
-        if seen.modified is not None:
-            item["modified"] = seen.modified
-        if seen.marked is not None:
-            item["marked"] = seen.marked
+        item: dict[str, Value] = {"sequencer": event.sequencer, "present": event.present, "etag": event.etag}
+        if event.modified is not None:
+            item["modified"] = event.modified
+        if event.marked is not None:
+            item["marked"] = event.marked
         if not for_good:
             item["expires"] = int(now) + KEEP
         condition = Absent() if before is None else Matches({"sequencer": before.sequencer})

@@ -46,14 +46,14 @@ class RuleTree:
 
     def about(self, buckets: Iterable[str]) -> Sequence[RepositoryRules]:
         """Return the repositories with rules about any of these buckets."""
-        found: dict[str, RepositoryRules] = {}
+        repositories: dict[str, RepositoryRules] = {}
         for bucket in buckets:
             folders = [self._buckets[bucket]] if bucket in self._buckets else []
             while folders:
                 folder = folders.pop()
                 folders += folder.below.values()
-                found.update((owned.rules.uid, owned.rules) for owned in folder.rules)
-        return list(found.values())
+                repositories.update((owned.rules.uid, owned.rules) for owned in folder.rules)
+        return list(repositories.values())
 
 
 class _Folder:

@@ -126,16 +126,16 @@ class Amount(msgspec.Struct, frozen=True):
 
     def _window_due(self, window: Window) -> float:
         counted = list(self._by_window(window))
-        waiting = [window.ends(begin) for begin, found in counted if found.waits(window, begin)]
-        return min(waiting or (found.since for _, found in counted))
+        waiting = [window.ends(begin) for begin, changes in counted if changes.waits(window, begin)]
+        return min(waiting or (changes.since for _, changes in counted))
 
     def _by_window(self, window: Window) -> Iterator[tuple[int, Counted]]:
         """Yield the changes of each window. Changes not counted to one belong to that in which they were staged: the policy had
         no windows then, or a process of an earlier version has dropped them; that kept the latest window, even of objects in the
         future."""
         yield from self.windows.items()
-        objects = self.objects - sum(found.objects for found in self.windows.values())
-        deleted = self.deleted - sum(found.deleted for found in self.windows.values())
+        objects = self.objects - sum(changes.objects for changes in self.windows.values())
+        deleted = self.deleted - sum(changes.deleted for changes in self.windows.values())
         if objects + deleted > 0:
             begin = window.at(self.since)
             if not self.windows and self.window != NO_WINDOW:
@@ -255,7 +255,7 @@ def _bounded(windows: Mapping[int, Counted], window: Window) -> Mapping[int, Cou
     begins = sorted(windows)
     late = [begin for begin in begins if not windows[begin].waits(window, begin)]
     joined = late[:2] if len(late) > 1 else begins[-2:]
-    one, other = (windows[begin] for begin in joined)
-    since = max(one.since, other.since) if len(late) > 1 else min(one.since, other.since)
-    whole = Counted(one.objects + other.objects, one.deleted + other.deleted, since)
+    older, younger = (windows[begin] for begin in joined)
+    since = max(older.since, younger.since) if len(late) > 1 else min(older.since, younger.since)
+    whole = Counted(older.objects + younger.objects, older.deleted + younger.deleted, since)
     return {**{begin: windows[begin] for begin in begins if begin not in joined}, joined[-1]: whole}

@@ -66,7 +66,7 @@ class _Difference(Struct, frozen=True):
     """A key of the source for which the branch has something else, or nothing."""
 
     key: str
-    there: ObjectEntry | None
+    entry: ObjectEntry | None
 
 
 class Reconciler:
@@ -143,8 +143,8 @@ class _Run:
         for folder in sorted(
             {
                 key.rpartition("/")[0]
-                for key, found in self._markers.items()
-                if found.modified > began - self._repository.skew
+                for key, marker in self._markers.items()
+                if marker.modified > began - self._repository.skew
             }
         ):
             below = folder[len(self._rule.prefix) :]
@@ -158,11 +158,11 @@ class _Run:
         path = self._rule.path(difference.key)
         try:
             encode_key(path)
-            there = find(self._repository, f"{self._rule.bucket}/{difference.key}")
+            stored = find(self._repository, f"{self._rule.bucket}/{difference.key}")
         except GravelerError as error:
             self._report.refused.append(Refused(path, str(error)))
             return
-        self._report.note_path(path, linked=there is not None)
+        self._report.note_path(path, linked=stored is not None)
 
     def _ask_the_source_from_now_on(self) -> None:
         """Record that events up to now do not tell what the source holds. Processes that read the rule's state before cannot
@@ -256,18 +256,18 @@ class _Run:
             staged.clear()
             now = self._clock.now()
             entries: list[ObjectEntry] = []
-            gone: list[str] = []
+            deleted_paths: list[str] = []
             writes: list[Write] = []
             pending = decode_pending(self._state, items[0])
             amount = pending.amount
             for difference, item in zip(chunk, items[1:], strict=True):
                 path = rule.path(difference.key)
                 before = decode_seen(item)
-                found = find(self._repository, f"{rule.bucket}/{difference.key}")
-                entry = None if found is None else entry_of(self._repository, rule, found)
+                stored = find(self._repository, f"{rule.bucket}/{difference.key}")
+                entry = None if stored is None else entry_of(self._repository, rule, stored)
                 if entry is None and rule.deletes is Deletes.KEEP:
                     continue  # it went since it was listed
-                if entry is not None and difference.there is not None and rule.overwrites is Overwrites.REFUSE:
+                if entry is not None and difference.entry is not None and rule.overwrites is Overwrites.REFUSE:
                     refused.append(Refused(path, f"was overwritten, which rule {rule.name!r} refuses"))
                     continue
                 after = Seen(
@@ -283,14 +283,14 @@ class _Run:
                     entries.append(entry)
                     amount = _with_one(amount, rule, path, entry.mtime, now, objects=1)
                 else:
-                    gone.append(path)
+                    deleted_paths.append(path)
                     amount = _with_one(amount, rule, path, now, now, deleted=1)
                 staged.append((path, entry is not None))
             if not writes:
                 return None
             after_all = replace(pending, amount=amount, reconciled=self._reconciled_until(pending))
             writes += after_all.stage_writes(self._uid, rule.id, pending)
-            return StagedWithWrites(entries, gone, writes)
+            return StagedWithWrites(entries, deleted_paths, writes)
 
         for difference in chunk:
             encode_key(difference.key)
@@ -304,10 +304,10 @@ class _Run:
     def _count_markers(self, markers: Mapping[str, Found]) -> None:
         """Have pending changes committed if a marker exists that was not counted."""
         named: list[tuple[str, Found]] = []
-        for key, found in sorted(markers.items()):
+        for key, marker in sorted(markers.items()):
             try:
                 encode_key(key)
-                named.append((key, found))
+                named.append((key, marker))
             except InvalidError as error:
                 self._report.refused.append(Refused(self._rule.path(key), str(error)))
         for some in _chunks(named):
@@ -320,13 +320,13 @@ class _Run:
             pending = decode_pending(self._state, items[0])
             now = self._clock.now()
             writes: list[Write] = []
-            for (key, found), item in zip(markers, items[1:], strict=True):
+            for (key, marker), item in zip(markers, items[1:], strict=True):
                 before = decode_seen(item)
-                if not _is_uncounted(before, found):
+                if not _is_uncounted(before, marker):
                     continue
-                modified = int(found.modified)
+                modified = int(marker.modified)
                 sequencer = BEFORE_ALL if before is None else before.sequencer
-                after = Seen(sequencer, True, found.etag, modified, modified)
+                after = Seen(sequencer, True, marker.etag, modified, modified)
                 for_good = self._rule.overwrites is Overwrites.REFUSE
                 writes.append(self._ledger.put_write(key, after, before, now, for_good=for_good))
             if not writes:
@@ -344,18 +344,18 @@ class _Run:
 
 def _chunks(items: Iterable[T]) -> Iterator[list[T]]:
     """Yield them :data:`CHUNK` at a time."""
-    left = iter(items)
-    while chunk := list(islice(left, CHUNK)):
+    remaining = iter(items)
+    while chunk := list(islice(remaining, CHUNK)):
         yield chunk
 
 
-def _is_uncounted(before: Seen | None, found: Found) -> bool:
+def _is_uncounted(before: Seen | None, marker: Found) -> bool:
     """Return whether this marker was not counted, as far as the ledger tells."""
     if before is None:
         return True
     if before.marked is None:  # of an earlier version
-        return not before.present or bool(found.etag and before.etag != found.etag)
-    return is_newer_marker(before, found)
+        return not before.present or bool(marker.etag and before.etag != marker.etag)
+    return is_newer_marker(before, marker)
 
 
 class _Report:

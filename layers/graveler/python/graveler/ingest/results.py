@@ -70,15 +70,15 @@ class Notes:
         self._not_made: list[NotMade] = []
         self._unread: list[Unread] = []
 
-    def note(self, at: int, result: Result) -> None:
+    def note(self, position: int, result: Result) -> None:
         """Record an event's result by one rule; the worst of several rules counts."""
-        noted = self._results.get(at)
-        self._results[at] = result if noted is None else worst(noted, result)
+        noted = self._results.get(position)
+        self._results[position] = result if noted is None else worst(noted, result)
 
     def take(self, other: "Notes") -> None:
         """Add the results of a successful attempt."""
-        for at, result in other._results.items():
-            self.note(at, result)
+        for position, result in other._results.items():
+            self.note(position, result)
 
     def commits(self, repository: str, rule: str, make: Callable[[], Iterable[Commit]]) -> None:
         """Make commits; a failure is recorded, and affects no event."""
@@ -89,20 +89,20 @@ class Notes:
 
     def unread(self, rules: RepositoryRules, rule: str, reason: str) -> None:
         """Record that a rule cannot be read; without a name, all of its repository."""
-        told = Unread(rules.repository or rules.uid, rule, reason)
-        if told not in self._unread:
-            self._unread.append(told)
+        unread_rule = Unread(rules.repository or rules.uid, rule, reason)
+        if unread_rule not in self._unread:
+            self._unread.append(unread_rule)
 
     def finished(self, events: Sequence[ObjectEvent], buckets: set[str], *, any_rule: bool) -> Batch:
         """Return all results; ``buckets`` are those that have rules, and ``any_rule`` as of :func:`unwanted`."""
         results = [
-            self._results.get(at)
+            self._results.get(position)
             or (
                 Result(Outcome.SKIPPED, "no rule applies to it")
                 if event.bucket in buckets
                 else unwanted(event, any_rule=any_rule)
             )
-            for at, event in enumerate(events)
+            for position, event in enumerate(events)
         ]
         return Batch(tuple(results), tuple(self._made), tuple(self._not_made), tuple(self._unread))
 
@@ -124,10 +124,10 @@ def by_message(
         if isinstance(events, Result):
             of_messages.append(events)
         else:
-            told = Result(Outcome.SKIPPED, "" if events else "not an object event")
+            message_result = Result(Outcome.SKIPPED, "" if events else "not an object event")
             for _ in events:
-                told = worst(told, next(results))
-            of_messages.append(told)
+                message_result = worst(message_result, next(results))
+            of_messages.append(message_result)
     return of_messages, batch
 
 
@@ -146,7 +146,7 @@ def failed(error: GravelerError) -> Result:
     return Result(Outcome.RETRY if isinstance(error, _RETRY) else Outcome.POISON, str(error))
 
 
-def worst(one: Result, other: Result) -> Result:
+def worst(earlier: Result, later: Result) -> Result:
     """Return, of two results of an event, or of events that belong together, the one that counts; of equal ones that with a
     reason."""
-    return max(one, other, key=lambda result: (_WORSE.index(result.outcome), bool(result.reason)))
+    return max(earlier, later, key=lambda result: (_WORSE.index(result.outcome), bool(result.reason)))

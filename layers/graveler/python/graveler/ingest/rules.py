@@ -176,10 +176,10 @@ class RuleStore:
         item = self._tables.get(_key(repository.uid))
         if item is None:
             return RepositoryRules(repository.name, repository.uid)
-        found = _decode(repository.uid, item)
-        if found.damaged:
-            raise CorruptError(found.damaged[0].reason)
-        return found
+        rules = _decode(repository.uid, item)
+        if rules.damaged:
+            raise CorruptError(rules.damaged[0].reason)
+        return rules
 
     def left_by(self, uid: RepositoryUID) -> tuple[Rule, ...]:
         """Return the rules of a repository that is gone, as far as they can be read. One table read."""
@@ -197,42 +197,42 @@ class RuleStore:
         :class:`ForbiddenError` if the repository does not allow the source; :class:`AlreadyExistsError` for the name;
         :class:`RefNotFoundError` for the branch; :class:`BusyError`.
         """
-        known = _checked(lake, repository, rule)
-        made = msgspec.structs.replace(rule, id=token_hex(8), since=ceil(lake.clock.now()))
+        checked = _checked(lake, repository, rule)
+        new_rule = msgspec.structs.replace(rule, id=token_hex(8), since=ceil(lake.clock.now()))
 
         def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-            if made in rules:
+            if new_rule in rules:
                 return rules  # only the response to the write was lost
             for other in rules:
-                _refuse_overlap(made, other)
-            return (*rules, made)
+                _refuse_overlap(new_rule, other)
+            return (*rules, new_rule)
 
-        self._change(known, change)
-        return made
+        self._change(checked, change)
+        return new_rule
 
     def put(self, lake: Lake, repository: str, rule: Rule) -> Rule:
         """Replace the rule of this name, or add it; idempotent. It remains the same rule, with its ID, as long as its source and
         destination are the same: then its recorded events still count; else it starts anew. Cost and errors as :meth:`add`,
         except for the name."""
-        known = _checked(lake, repository, rule)
+        checked = _checked(lake, repository, rule)
         fresh, now = token_hex(8), ceil(lake.clock.now())
-        made = rule
+        new_rule = rule
 
         def change(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-            nonlocal made
-            before = next((one for one in rules if one.name == rule.name), None)
-            others = tuple(one for one in rules if one.name != rule.name)
-            made = msgspec.structs.replace(rule, id=fresh, since=now)
+            nonlocal new_rule
+            before = next((existing for existing in rules if existing.name == rule.name), None)
+            other_rules = tuple(existing for existing in rules if existing.name != rule.name)
+            new_rule = msgspec.structs.replace(rule, id=fresh, since=now)
             if before is not None and not _moved(before, rule):
-                made = msgspec.structs.replace(made, id=before.id)
+                new_rule = msgspec.structs.replace(new_rule, id=before.id)
                 if _takes_the_same(before, rule):
-                    made = msgspec.structs.replace(made, since=before.since)
-            for other in others:
-                _refuse_overlap(made, other)
-            return (*others, made)
+                    new_rule = msgspec.structs.replace(new_rule, since=before.since)
+            for other_rule in other_rules:
+                _refuse_overlap(new_rule, other_rule)
+            return (*other_rules, new_rule)
 
-        self._change(known, change)
-        return made
+        self._change(checked, change)
+        return new_rule
 
     def get(self, repository: Repository, name: str) -> Rule:
         """Return the rule of this name. One table read. :class:`NotFoundError`."""
@@ -293,8 +293,8 @@ def check_rule(rule: Rule) -> None:
         )
     check_branch(rule.branch)
     _, prefix = split_address(rule.source)
-    for what, text in (("source", rule.source), ("destination", rule.destination), ("marker", rule.commit.marker)):
-        _check_text(what, text)
+    for field, text in (("source", rule.source), ("destination", rule.destination), ("marker", rule.commit.marker)):
+        _check_text(field, text)
     if prefix and not prefix.endswith("/"):
         raise InvalidError(f"source {rule.source!r} must name a folder: write {rule.source + '/'!r}")
     if rule.destination and (not rule.destination.endswith("/") or rule.destination.startswith("/")):
@@ -384,24 +384,28 @@ def _refuse_overlap(rule: Rule, other: Rule) -> None:
         )
 
 
-def _nested(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
+def _nested(folder: str, other: str) -> bool:
+    return folder.startswith(other) or other.startswith(folder)
 
 
-def _suffixes_meet(one: Sequence[str], other: Sequence[str]) -> bool:
+def _suffixes_meet(suffixes: Sequence[str], other_suffixes: Sequence[str]) -> bool:
     """Return whether a key can end with one of both. An empty sequence matches any key."""
-    if not one or not other:
+    if not suffixes or not other_suffixes:
         return True
-    return any(left.endswith(right) or right.endswith(left) for left in one for right in other)
+    return any(
+        suffix.endswith(other_suffix) or other_suffix.endswith(suffix)
+        for suffix in suffixes
+        for other_suffix in other_suffixes
+    )
 
 
-def _check_text(what: str, text: str) -> None:
+def _check_text(field: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidError(f"{what} {text!r} cannot be written as UTF-8") from None
+        raise InvalidError(f"{field} {text!r} cannot be written as UTF-8") from None
     if "\0" in text:
-        raise InvalidError(f"{what} {text!r} contains NUL")
+        raise InvalidError(f"{field} {text!r} contains NUL")
 
 
 def _check_template(template: str) -> None:
@@ -437,11 +441,11 @@ def _decode(uid: RepositoryUID, item: Item) -> RepositoryRules:
         except UNREADABLE:
             decoded = [_decode_one(uid, raw, where) for raw in _raw_rules(body)]
     except UNREADABLE as error:
-        why = _unreadable(uid, "the item", str(error))
-        return RepositoryRules(repository, uid, damaged=(DamagedRule("", why, where),))
-    rules = tuple(one for one in decoded if isinstance(one, Rule))
+        reason = _unreadable(uid, "the item", str(error))
+        return RepositoryRules(repository, uid, damaged=(DamagedRule("", reason, where),))
+    rules = tuple(rule for rule in decoded if isinstance(rule, Rule))
     return RepositoryRules(
-        repository, uid, rules, number, tuple(one for one in decoded if isinstance(one, DamagedRule))
+        repository, uid, rules, number, tuple(rule for rule in decoded if isinstance(rule, DamagedRule))
     )
 
 
@@ -449,13 +453,13 @@ def _decode_one(uid: RepositoryUID, raw: msgspec.Raw, where: tuple[str, ...]) ->
     try:
         return msgspec.msgpack.decode(raw, type=Rule)
     except UNREADABLE as error:
-        why = str(error)
+        cause = str(error)
     try:
-        known = msgspec.msgpack.decode(raw, type=_Named)
+        named = msgspec.msgpack.decode(raw, type=_Named)
     except UNREADABLE:
-        known = _Named()
-    reason = _unreadable(uid, f"rule {known.name!r} in the item" if known.name else "a rule in the item", why)
-    return DamagedRule(known.name, reason, (known.source,) if known.source else where)
+        named = _Named()
+    reason = _unreadable(uid, f"rule {named.name!r} in the item" if named.name else "a rule in the item", cause)
+    return DamagedRule(named.name, reason, (named.source,) if named.source else where)
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -469,8 +473,8 @@ _all_rules = msgspec.msgpack.Decoder(tuple[Rule, ...]).decode
 _raw_rules = msgspec.msgpack.Decoder(tuple[msgspec.Raw, ...]).decode
 
 
-def _unreadable(uid: RepositoryUID, what: str, why: str) -> str:
+def _unreadable(uid: RepositoryUID, damaged: str, cause: str) -> str:
     return (
-        f"{what} of the ingest rules of repository {uid} cannot be read: {why}; unless a newer version wrote it, restore it "
+        f"{damaged} of the ingest rules of repository {uid} cannot be read: {cause}; unless a newer version wrote it, restore it "
         f"from a copy of the table (partition {PARTITION}, sort key {uid})"
     )

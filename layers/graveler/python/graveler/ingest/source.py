@@ -46,12 +46,12 @@ def checksum(repository: OpenRepository, address: str) -> str:
     return digest.hexdigest()
 
 
-def entry_of(repository: OpenRepository, rule: Rule, found: Found) -> ObjectEntry:
+def entry_of(repository: OpenRepository, rule: Rule, stored: Found) -> ObjectEntry:
     """Return the entry of a rule's branch for an object of the store. An object request for one without ETag, which is read.
     :class:`NotFoundError` if it is gone by then."""
-    address = f"{rule.bucket}/{found.key}"
-    etag = found.etag or checksum(repository, address)
-    return ObjectEntry(rule.path(found.key), address, found.size, etag, int(found.modified))
+    address = f"{rule.bucket}/{stored.key}"
+    etag = stored.etag or checksum(repository, address)
+    return ObjectEntry(rule.path(stored.key), address, stored.size, etag, int(stored.modified))
 
 
 def everything(repository: OpenRepository, rule: Rule, below: str = "") -> Iterator[Found]:

@@ -67,23 +67,27 @@ class IngestStatus(Struct, frozen=True):
 def status(tables: Tables, repository: OpenRepository, rule: Rule) -> IngestStatus:
     """Return the current status of a rule. One table read. :class:`CorruptError`, with instructions, if its state cannot be
     read."""
-    found = AutoCommitter(tables, repository.clock).pending(repository, rule)
+    pending = AutoCommitter(tables, repository.clock).pending(repository, rule)
     now = repository.clock.now()
     committing: IngestCommit | UnsetType = UNSET
-    if found.taken is not None:
-        taken = found.taken
-        committing = IngestCommit(taken.number, taken.reason, _amount(taken.amount), taken.operation or UNSET)
-    due_at = found.amount.due_at(rule.commit)
-    ahead = found.ahead
+    if pending.taken is not None:
+        change_set = pending.taken
+        committing = IngestCommit(
+            change_set.number, change_set.reason, _amount(change_set.amount), change_set.operation or UNSET
+        )
+    due_at = pending.amount.due_at(rule.commit)
+    early_object = pending.ahead
     return IngestStatus(
         rule.name,
-        _amount(found.amount),
-        found.amount.due(rule.commit, now),
-        found.number,
+        _amount(pending.amount),
+        pending.amount.due(rule.commit, now),
+        pending.number,
         committing,
         UNSET if due_at is None else int(due_at),
-        found.late(rule.commit, now) or UNSET,
-        UNSET if ahead is None else IngestAhead(ahead.key, spelled(ahead.window), int(ahead.at)),
+        pending.late(rule.commit, now) or UNSET,
+        UNSET
+        if early_object is None
+        else IngestAhead(early_object.key, spelled(early_object.window), int(early_object.at)),
     )
 
 

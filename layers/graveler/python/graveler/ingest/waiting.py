@@ -42,11 +42,11 @@ def waiting(tables: Tables, now: float) -> Waiting:
     marks: dict[RepositoryUID, str] = {}
     looked: object = None
     for sort, item in walk(tables, PARTITION):
-        found = item if not isinstance(item, Exception) else {}
+        content = item if not isinstance(item, Exception) else {}
         if sort == _ALL.sort:
-            looked = found.get("at")
+            looked = content.get("at")
         else:
-            mark = found.get("mark")
+            mark = content.get("mark")
             marks[RepositoryUID(sort.decode(errors="backslashreplace"))] = mark if isinstance(mark, str) else ""
     return Waiting(marks, not isinstance(looked, int) or not 0 <= now - looked < ALL_EVERY)
 

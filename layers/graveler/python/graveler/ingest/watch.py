@@ -96,8 +96,8 @@ class FolderWatch:
         while waiting:
             folder, above = waiting.pop()
             try:
-                here = folder.stat()
-                ancestors = above | {(here.st_dev, here.st_ino)}
+                folder_status = folder.stat()
+                ancestors = above | {(folder_status.st_dev, folder_status.st_ino)}
                 if ancestors == above:
                     continue
                 for path in sorted(folder.iterdir()):

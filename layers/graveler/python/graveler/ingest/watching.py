@@ -74,10 +74,10 @@ class Round(Struct, frozen=True):
 
 
 class _Waiting(Struct, Generic[T]):
-    what: T
+    item: T
     reason: str
     pause: float
-    at: float
+    due: float
 
 
 class Again(Generic[K, T]):
@@ -94,19 +94,19 @@ class Again(Generic[K, T]):
     def due(self) -> list[T]:
         """Return the items to retry now, in the order of their first failure."""
         now = self._clock.monotonic()
-        return [waiting.what for waiting in self._waiting.values() if waiting.at <= now]
+        return [waiting.item for waiting in self._waiting.values() if waiting.due <= now]
 
-    def done(self, key: K, what: T) -> None:
+    def done(self, key: K, item: T) -> None:
         """Remove an item that succeeded, unless it has been replaced."""
         waiting = self._waiting.get(key)
-        if waiting is not None and waiting.what == what:
+        if waiting is not None and waiting.item == item:
             del self._waiting[key]
 
-    def failed(self, key: K, what: T, reason: str) -> bool:
+    def failed(self, key: K, item: T, reason: str) -> bool:
         """Record a failure, to be retried after twice the previous pause. Returns whether to report it: the reason is new."""
         before = self._waiting.get(key)
-        pause = FIRST if before is None or before.what != what else min(2 * before.pause, LONGEST)
-        self._waiting[key] = _Waiting(what, reason, pause, self._clock.monotonic() + pause)
+        pause = FIRST if before is None or before.item != item else min(2 * before.pause, LONGEST)
+        self._waiting[key] = _Waiting(item, reason, pause, self._clock.monotonic() + pause)
         return before is None or before.reason != reason
 
 
@@ -153,8 +153,8 @@ class Watcher:
             self._blind = str(error)
             if self._blind != blind:
                 yield Round(failed=(Failed(self._folder.address, Outcome.RETRY.value, self._blind),))
-        for at in range(0, len(events), BATCH):
-            yield self._take(events[at : at + BATCH])
+        for start in range(0, len(events), BATCH):
+            yield self._take(events[start : start + BATCH])
         if not self._blind:
             yield from self._compare()
         yield self._commit()
@@ -212,14 +212,18 @@ class Watcher:
             batch = self._ingest.commit_due()
         except GravelerError as error:
             batch = Batch((), (), (NotMade("", "", str(error)),))
-        failed = {(one.repository, one.rule): one.reason for one in _not_made(batch)}
+        failed = {(commit.repository, commit.rule): commit.reason for commit in _not_made(batch)}
         untold = self._untold(batch)
         self._uncommitted = failed
         return Round(commits=batch.commits, commits_failed=untold)
 
     def _untold(self, batch: Batch) -> tuple[NotMade, ...]:
-        untold = [one for one in _not_made(batch) if self._uncommitted.get((one.repository, one.rule)) != one.reason]
-        self._uncommitted.update(((one.repository, one.rule), one.reason) for one in untold)
+        untold = [
+            commit
+            for commit in _not_made(batch)
+            if self._uncommitted.get((commit.repository, commit.rule)) != commit.reason
+        ]
+        self._uncommitted.update(((commit.repository, commit.rule), commit.reason) for commit in untold)
         return tuple(untold)
 
 
@@ -234,6 +238,6 @@ def _refused(reconciled: Reconciled) -> str:
     """Return why a source and its branch still differ; empty if they do not."""
     if not reconciled.refused:
         return ""
-    first = reconciled.refused[0]
+    refusal = reconciled.refused[0]
     more = f", and {len(reconciled.refused) - 1:,} more paths" if len(reconciled.refused) > 1 else ""
-    return f"{first.path!r}{more} cannot be ingested to the branch: {first.reason}"
+    return f"{refusal.path!r}{more} cannot be ingested to the branch: {refusal.reason}"

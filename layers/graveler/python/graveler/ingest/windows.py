@@ -71,10 +71,10 @@ class Window(Struct, frozen=True):
             )
 
     def _stated(self, below: str) -> int | None:
-        found = _pattern(self.layout).match(below) if self.layout else None
-        if found is None:
+        match = _pattern(self.layout).match(below) if self.layout else None
+        if match is None:
             return None
-        parts = {"M": "01", "D": "01", "h": "00", "m": "00", **found.groupdict()}
+        parts = {"M": "01", "D": "01", "h": "00", "m": "00", **match.groupdict()}
         try:
             year, month, day, hour, minute = (int(parts[part]) for part in "YMDhm")
             moment = datetime(year, month, day, hour, minute, tzinfo=UTC)
@@ -93,8 +93,8 @@ def spelled(begin: int) -> str:
 
 @lru_cache(maxsize=64)
 def _pattern(layout: str) -> re.Pattern[str]:
-    pieces, at = [], 0
-    for found in _PART.finditer(layout):
-        pieces += [re.escape(layout[at : found.start()]), _PARTS[found[0]]]
-        at = found.end()
-    return re.compile("".join([*pieces, re.escape(layout[at:])]))
+    pieces, end = [], 0
+    for part in _PART.finditer(layout):
+        pieces += [re.escape(layout[end : part.start()]), _PARTS[part[0]]]
+        end = part.end()
+    return re.compile("".join([*pieces, re.escape(layout[end:])]))

@@ -24,18 +24,18 @@ class CheckRequest(msgspec.Struct, frozen=True):
 def check_repository(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
     """Check the repository, store the findings (a :class:`graveler.lake.fsck.findings.Report`), and return the operation's ID.
     Run again, it checks again. Costs as :meth:`OpenRepository.fsck`, and one object write."""
-    asked = msgspec.json.decode(request, type=CheckRequest)
+    parameters = msgspec.json.decode(request, type=CheckRequest)
 
     def progress(_phase: str, _done: int, _total: int) -> None:
         report.check()
 
-    found = repository.fsck(
-        repair=asked.repair,
-        reflog=asked.reflog,
-        committed_objects=asked.committed_objects,
-        outside_objects=asked.outside_objects,
-        object_bytes=asked.object_bytes,
+    findings = repository.fsck(
+        repair=parameters.repair,
+        reflog=parameters.reflog,
+        committed_objects=parameters.committed_objects,
+        outside_objects=parameters.outside_objects,
+        object_bytes=parameters.object_bytes,
         progress=progress,
     )
-    put_report(repository, operation_id, found)
+    put_report(repository, operation_id, findings)
     return operation_id

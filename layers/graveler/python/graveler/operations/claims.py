@@ -32,16 +32,16 @@ class PartClaims:
 
     @contextmanager
     def working_on(
-        self, operations: Operations, operation: Operation, number: int, told: Callable[[], None]
+        self, operations: Operations, operation: Operation, number: int, check: Callable[[], None]
     ) -> Iterator[None]:
         """Claim a part of the current round while the body works. :class:`BusyError` while another process works on it; waits up
-        to :data:`LEASE` seconds for a process that died with its claim. ``told`` is called meanwhile, and may raise.
+        to :data:`LEASE` seconds for a process that died with its claim. ``check`` is called meanwhile, and may raise.
 
         Two table writes, and one every :data:`BEAT` seconds; some reads if a claim exists already.
         """
         beats = [token_hex(8)]
         while not operations.claim_part(operation, number, beats[0], None):
-            dead = self._dead(operations, operation, number, told)
+            dead = self._dead(operations, operation, number, check)
             if dead is not None and operations.claim_part(operation, number, beats[0], dead):
                 break
         over = Event()
@@ -63,7 +63,7 @@ class PartClaims:
             with suppress(ConditionFailedError, GravelerError):  # it runs out by itself
                 operations.free_part(operation, number, beats[0])
 
-    def _dead(self, operations: Operations, operation: Operation, number: int, told: Callable[[], None]) -> str | None:
+    def _dead(self, operations: Operations, operation: Operation, number: int, check: Callable[[], None]) -> str | None:
         """Return the last sign of life of a dead worker; None if the claim is gone."""
 
         def look() -> tuple[str, str] | None:
@@ -72,7 +72,7 @@ class PartClaims:
 
         lease = operations.part_lease(operation, number)
         try:
-            return wait_for(self._leases, self._clock, lease, LEASE, look, told)
+            return wait_for(self._leases, self._clock, lease, LEASE, look, check)
         except HeldError:
             raise BusyError(
                 f"part {number} of operation {operation.id!r} is being worked on by another process; it will be finished, or "

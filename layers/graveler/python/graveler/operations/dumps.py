@@ -14,9 +14,9 @@ def dump_repository(repository: OpenRepository, operation_id: str, request: byte
     del operation_id, request  # the request has no parameters
     done = 0
 
-    def progress(phase: str, so_far: int, known: int) -> None:
+    def progress(phase: str, so_far: int, total: int) -> None:
         nonlocal done
-        del phase, known
+        del phase, total
         report(max(0, so_far - done), 0)
         done = max(done, so_far)
 

@@ -47,25 +47,25 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
 
     Cost: one object read, and as :class:`ImportListing`. :class:`ForbiddenError` for an address that is in none of the sources.
     """
-    asked = msgspec.json.decode(request, type=ImportListingRequest)
-    key = asked.address.removeprefix(f"{repository.repository.namespace}/")
+    parameters = msgspec.json.decode(request, type=ImportListingRequest)
+    key = parameters.address.removeprefix(f"{repository.repository.namespace}/")
     with SpooledFile("fetching the listing", "listing-") as file:
         for piece in repository.namespace.stream(key):
             file.write(piece)
             report.check()
         file.flush()
         listing = file.path
-        _expect_allowed(listing, asked.sources, asked.others, report)
+        _expect_allowed(listing, parameters.sources, parameters.others, report)
         running = Operations(repository.tables, repository.repository.uid).running(operation_id)
         imported = repository.run(
             ImportListing(
-                branch=asked.branch,
+                branch=parameters.branch,
                 listing=(listing,),
-                options=msgspec.structs.replace(SENT_OPTIONS, destination=asked.destination),
-                info=CommitInfo(asked.message, asked.committer, asked.metadata, request_id=operation_id),
-                force=asked.force,
-                allow_empty=asked.allow_empty,
-                dry_run=asked.dry_run,
+                options=msgspec.structs.replace(SENT_OPTIONS, destination=parameters.destination),
+                info=CommitInfo(parameters.message, parameters.committer, parameters.metadata, request_id=operation_id),
+                force=parameters.force,
+                allow_empty=parameters.allow_empty,
+                dry_run=parameters.dry_run,
                 label="the uploaded listing",
             ),
             Context(progress=report, only_while=running),
@@ -75,7 +75,7 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
 
 
 def _expect_allowed(
-    listing: Path, sources: tuple[tuple[str, ...], ...], others: tuple[str, ...], report: Report
+    listing: Path, sources: tuple[tuple[str, ...], ...], forbidden: tuple[str, ...], report: Report
 ) -> None:
     """Check that a listing names only importable objects. :class:`ForbiddenError` otherwise."""
     for number, address in enumerate(addresses(listing)):
@@ -86,7 +86,7 @@ def _expect_allowed(
                 f"object {address!r} is outside the import sources, which `graveler serve --import-source` configures; nothing "
                 "was imported"
             )
-        if others and address.startswith(others):
+        if forbidden and address.startswith(forbidden):
             raise ForbiddenError(
                 f"object {address!r} is in the storage namespace of a repository that the key may not read; nothing was "
                 "imported"

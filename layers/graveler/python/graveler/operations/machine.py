@@ -111,10 +111,10 @@ class Machine:
     def plan(self, task: Task) -> Planned:
         """Cut the work of a round. Cost: as :meth:`Steps.plan`, two table reads and one write."""
         ended = Planned(Next.ENDED, task.repository, task.operation, task.attempt, task.round)
-        with self._working(task) as found:
-            if found is None:
+        with self._working(task) as opened:
+            if opened is None:
                 return ended
-            repository, operation = found
+            repository, operation = opened
             number = max(task.round, operation.round)  # the round that an earlier attempt reached
             try:
                 planned = Steps(repository, operation, self._sizes).plan(number)
@@ -126,10 +126,10 @@ class Machine:
     def part(self, task: Task, number: int) -> PartDone:
         """Work on a part. :class:`BusyError` while another process does. Cost: as :meth:`Steps.run_part`, two table reads, one
         write a minute for all workers on the operation, and as :meth:`PartClaims.working_on`."""
-        with self._working(task) as found:
-            if found is None:
+        with self._working(task) as opened:
+            if opened is None:
                 return PartDone(Next.ENDED)
-            repository, operation = found
+            repository, operation = opened
             report = Watch(self._operations(repository), operation, self._clock)
             try:
                 this_round = replace(operation, round=task.round)
@@ -143,10 +143,10 @@ class Machine:
     def publish(self, task: Task) -> Published:
         """Join the parts and publish. Cost: as :meth:`Steps.publish`, three table reads and two writes."""
         ended = Published(Next.ENDED, task.repository, task.operation, task.attempt, task.round)
-        with self._working(task) as found:
-            if found is None:
+        with self._working(task) as opened:
+            if opened is None:
                 return ended
-            repository, operation = found
+            repository, operation = opened
             try:
                 commit = Steps(repository, operation, self._sizes).publish(task.round)
             except GravelerError as error:
@@ -160,9 +160,9 @@ class Machine:
     def note(self, task: Task, failure: PartFailure) -> None:
         """Note the permanent failure of a part, for :meth:`noted`: if parts have executions of their own, it is reported nowhere
         else. Does nothing if the operation has ended, or another attempt is at work. Cost: two table reads and two writes."""
-        found = self._open(task)
-        if found is not None:
-            repository, operation = found
+        opened = self._open(task)
+        if opened is not None:
+            repository, operation = opened
             _log.error(
                 "operation %s, part %d failed: %s: %s", operation.id, failure.number, failure.error, failure.cause
             )
@@ -170,21 +170,21 @@ class Machine:
 
     def noted(self, task: Task) -> PartFailure | None:
         """Return the noted failure of a part of this attempt, or None. Cost: three table reads and a write."""
-        found = self._open(task)
-        if found is None:
+        opened = self._open(task)
+        if opened is None:
             return None
-        repository, operation = found
+        repository, operation = opened
         return self._operations(repository).failure(operation)
 
-    def fail(self, task: Task, why: str) -> None:
-        """Note that the state machine gave up, ``why`` in words for a user. If a try has published, the operation is completed
+    def fail(self, task: Task, reason: str) -> None:
+        """Note that the state machine gave up, ``reason`` in words for a user. If a try has published, the operation is completed
         instead, and otherwise none will: :meth:`Operations.end`. Does nothing if the operation has ended, or another attempt is
         at work. Cost: three table reads and one transaction; for a commit some more."""
-        found = self._open(task)
-        if found is not None:
-            repository, operation = found
-            _log.error("operation %s (%s) was abandoned: %s", operation.id, operation.kind, why)
-            self._fail(repository, operation, UnavailableError(why))
+        opened = self._open(task)
+        if opened is not None:
+            repository, operation = opened
+            _log.error("operation %s (%s) was abandoned: %s", operation.id, operation.kind, reason)
+            self._fail(repository, operation, UnavailableError(reason))
             self._let_go(repository, operation)
 
     def _open(self, task: Task) -> tuple[OpenRepository, Operation] | None:
@@ -223,11 +223,11 @@ class Machine:
     @contextmanager
     def _working(self, task: Task) -> Iterator[tuple[OpenRepository, Operation] | None]:
         """Open the operation as :meth:`_open`; while the body works, a thread gives signs of life."""
-        found = self._open(task)
-        if found is None:
+        opened = self._open(task)
+        if opened is None:
             yield None
             return
-        operations = self._operations(found[0])
+        operations = self._operations(opened[0])
         over = Event()
 
         def renew() -> None:
@@ -240,7 +240,7 @@ class Machine:
         thread = Thread(target=renew, name="graveler-claim", daemon=True)
         thread.start()
         try:
-            yield found
+            yield opened
         finally:
             over.set()
             thread.join()
@@ -262,16 +262,16 @@ class Machine:
     def _complete(self, repository: OpenRepository, operation: Operation, commit: Commit) -> None:
         now = self._clock.now()
         changes = commit.changes if isinstance(commit, Imported) else None
-        self._operations(repository).change(operation.id, lambda found: found.completed(commit.id, changes, now))
+        self._operations(repository).change(operation.id, lambda current: current.completed(commit.id, changes, now))
 
     def _fail(self, repository: OpenRepository, operation: Operation, error: GravelerError) -> None:
         now = self._clock.now()
 
-        def fail(found: Operation) -> Operation | None:
-            if found.is_finished:
+        def fail(opened: Operation) -> Operation | None:
+            if opened.is_finished:
                 return None
             return replace(
-                found,
+                opened,
                 state=OperationState.FAILED,
                 error=str(error),
                 error_kind=kind_of(error),
@@ -296,20 +296,20 @@ class _Renewals:
     def saw(self, operation: Operation) -> None:
         """Note that the operation was read, or written, just now."""
         with self._lock:
-            seen = self._seen.pop(operation.id, None)
-            if seen is None or seen[0] != operation.version:
-                seen = (operation.version, self._clock.monotonic())
-            self._seen[operation.id] = seen
+            sighting = self._seen.pop(operation.id, None)
+            if sighting is None or sighting[0] != operation.version:
+                sighting = (operation.version, self._clock.monotonic())
+            self._seen[operation.id] = sighting
             while len(self._seen) > _REMEMBERED:
                 self._seen.popitem(last=False)
 
     def is_due(self, operation: Operation) -> bool:
         """Return whether this process has seen no sign of life in the last :data:`RENEWAL` seconds."""
         with self._lock:
-            seen = self._seen.get(operation.id)
-        if seen is None:
+            sighting = self._seen.get(operation.id)
+        if sighting is None:
             return True
-        return seen[0] == operation.version and self._clock.monotonic() - seen[1] >= RENEWAL
+        return sighting[0] == operation.version and self._clock.monotonic() - sighting[1] >= RENEWAL
 
 
 class Watch(Report):

@@ -75,8 +75,8 @@ def _run_parts(
         except BaseException:  # Ctrl-C
             failed.set()
             raise
-    for each in done:
-        each.result()
+    for future in done:
+        future.result()
 
 
 def _tried(repository: OpenRepository, report: Report, step: Callable[[], T]) -> T:

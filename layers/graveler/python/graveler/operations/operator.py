@@ -64,25 +64,26 @@ class Operator(ABC):
         repository: OpenRepository,
         kind: str,
         request: bytes,
-        asked: str,
+        request_name: str,
         *,
         joins: Callable[[Operation], bool],
         branch: str = "",
         request_id: str = "",
     ) -> Operation:
-        """Start an operation as :meth:`start`, unless one that was ``asked`` for in the same words exists and ``joins`` it: then
-        return that one. ``request_id`` is the client's ID of the request (promise C4). Two table reads at most and one
+        """Start an operation as :meth:`start`, unless one that was ``request_name`` for in the same words exists and ``joins``
+        it: then return that one. ``request_id`` is the client's ID of the request (promise C4). Two table reads at most and one
         transaction."""
-        operation = self._new(kind, request, "", branch=branch, asked=asked, request_id=request_id)
-        found = self._operations(repository).begin(operation, joins)
-        if found.id != operation.id:
-            return self._joined(repository, found)
+        operation = self._new(kind, request, "", branch=branch, request_name=request_name, request_id=request_id)
+        current = self._operations(repository).begin(operation, joins)
+        if current.id != operation.id:
+            return self._joined(repository, current)
         self._begin(repository, operation)
         return operation
 
-    def of_request(self, repository: OpenRepository, asked: str) -> Operation | None:
-        """Return the newest operation that was ``asked`` for in these words, or None. One table read, one more if it exists."""
-        return self._operations(repository).of_request(asked)
+    def of_request(self, repository: OpenRepository, request_name: str) -> Operation | None:
+        """Return the newest operation that was ``request_name`` for in these words, or None. One table read, one more if it
+        exists."""
+        return self._operations(repository).of_request(request_name)
 
     def look(self, repository: OpenRepository, operation_id: str) -> Operation:
         """Return the present state of an operation. One table read. :class:`NotFoundError`."""
@@ -94,15 +95,17 @@ class Operator(ABC):
         once. Two table reads and one transaction. :class:`PreconditionError` if it has ended otherwise."""
         now = self._clock.now()
 
-        def cancelled(found: Operation) -> Operation | None:
-            if found.is_finished:
+        def cancelled(current: Operation) -> Operation | None:
+            if current.is_finished:
                 return None
-            return replace(found, cancel=True, state=OperationState.CANCELLED, error=CANCELLED, updated=now)
+            return replace(current, cancel=True, state=OperationState.CANCELLED, error=CANCELLED, updated=now)
 
         operation = self._operations(repository).end(operation_id, cancelled)
         if operation.state is not OperationState.CANCELLED:
-            made = f", with commit {operation.result}" if operation.result and operation.kind in COMMITTING else ""
-            raise PreconditionError(f"operation {operation_id!r} has already ended: it {_ENDED[operation.state]}{made}")
+            result = f", with commit {operation.result}" if operation.result and operation.kind in COMMITTING else ""
+            raise PreconditionError(
+                f"operation {operation_id!r} has already ended: it {_ENDED[operation.state]}{result}"
+            )
         return operation
 
     def sweep(self, repository: OpenRepository, only: Collection[str] | None = None) -> int:
@@ -145,8 +148,10 @@ class Operator(ABC):
         """Return the operations that have not ended and seem to have a worker, as far as this process knows, with their versions.
         One table read for each thousand."""
         all_of_them = self._operations(repository).all(self._damaged)
-        alive = (one for one in all_of_them if not one.is_finished and one.kind in self._known)
-        return {one.id: one.version for one in alive if not self._is_dead(repository, one, SILENT)}
+        alive = (operation for operation in all_of_them if not operation.is_finished and operation.kind in self._known)
+        return {
+            operation.id: operation.version for operation in alive if not self._is_dead(repository, operation, SILENT)
+        }
 
     @abstractmethod
     def close(self) -> None:
@@ -166,7 +171,7 @@ class Operator(ABC):
         return operation
 
     def _new(
-        self, kind: str, request: bytes, operation_id: str, *, branch: str, asked: str = "", request_id: str = ""
+        self, kind: str, request: bytes, operation_id: str, *, branch: str, request_name: str = "", request_id: str = ""
     ) -> Operation:
         if kind not in self._known:
             raise ForbiddenError(
@@ -188,7 +193,7 @@ class Operator(ABC):
                 updated=now,
                 attempt=1,
                 branch=branch,
-                asked=asked,
+                asked=request_name,
                 request_id=request_id,
             )
         )
@@ -213,16 +218,16 @@ class Operator(ABC):
         return adopted
 
     def _give_up(self, repository: OpenRepository, operation: Operation) -> None:
-        why = f"its workers died {operation.begun} times; the logs show why"
+        reason = f"its workers died {operation.begun} times; the logs show why"
         if operation.is_waited_for:
-            why = f"no worker has started it in {LONGEST_WAIT / 3600:.0f} hours; check the workers"
-        why = f"{why}; {operation.left}. Start it again"
+            reason = f"no worker has started it in {LONGEST_WAIT / 3600:.0f} hours; check the workers"
+        reason = f"{reason}; {operation.left}. Start it again"
 
         def fail(now: Operation) -> Operation | None:
             if now.is_finished or now.attempt != operation.attempt or not self._is_dead(repository, now, SILENT):
                 return None
             kind = UnavailableError.__name__
-            return replace(now, state=OperationState.FAILED, error=why, error_kind=kind, updated=self._clock.now())
+            return replace(now, state=OperationState.FAILED, error=reason, error_kind=kind, updated=self._clock.now())
 
         self._operations(repository).end(operation.id, fail)
 

@@ -63,13 +63,13 @@ def decode_pinned(document: bytes, kind: type[LongRequest]) -> Pinned[LongReques
     return msgspec.convert(_of_version_0(msgspec.json.decode(document)), as_pinned)
 
 
-def _of_version_0(found: dict[str, Any]) -> dict[str, Any]:
+def _of_version_0(document: dict[str, Any]) -> dict[str, Any]:
     """Convert version 0, which had the fields of the request, of the commit, and what is pinned side by side."""
     info = {"message": "message", "author": "committer", "metadata": "metadata", "created": "created"}
     refs = {"source": "source_id", "ref": "ref_id"}
-    pinned: dict[str, Any] = {name: found.pop(name) for name in ("owner", "begun") if name in found}
-    request = {"info": {name: found.pop(before) for name, before in info.items() if before in found}}
-    if "untouched" in found:
-        request["unchanged_prefixes"] = found.pop("untouched")
-    named = {name: found.pop(before) for name, before in refs.items() if before in found}
-    return {"request": {**found, **request}, "refs": named, **pinned}
+    pinned: dict[str, Any] = {name: document.pop(name) for name in ("owner", "begun") if name in document}
+    request = {"info": {name: document.pop(before) for name, before in info.items() if before in document}}
+    if "untouched" in document:
+        request["unchanged_prefixes"] = document.pop("untouched")
+    named = {name: document.pop(before) for name, before in refs.items() if before in document}
+    return {"request": {**document, **request}, "refs": named, **pinned}

@@ -66,7 +66,9 @@ class Steps:
                 parts=planned.parts,
                 records=planned.load.records,
                 bytes=planned.load.bytes,
-                skipped=WorkDone(len(skipped), sum(one.records for one in skipped), sum(one.bytes for one in skipped)),
+                skipped=WorkDone(
+                    len(skipped), sum(load.records for load in skipped), sum(load.bytes for load in skipped)
+                ),
             )
             return None if noted == now or now.is_finished else noted
 

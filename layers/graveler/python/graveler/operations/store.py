@@ -215,11 +215,11 @@ class Operations:
         most and one transaction, again after losing a race."""
         key = self._asked_key(operation.asked)
         for _ in range(_TRIES):
-            seen, found = self._asked(key)
-            if found is not None and joins(found):
-                return found
+            current_id, current = self._asked(key)
+            if current is not None and joins(current):
+                return current
             name: Item = {"operation": operation.id, "expires": int(operation.created) + KEEP}
-            condition = Absent() if seen is None else Matches({"operation": seen})
+            condition = Absent() if current_id is None else Matches({"operation": current_id})
             new = Put(self._key(operation.id), _encode(operation), Absent())
             try:
                 self._tables.transact([new, Put(key, name, condition)])
@@ -228,17 +228,17 @@ class Operations:
             return operation
         raise BusyError("too many requests for the same operation at once; try again")
 
-    def of_request(self, asked: str) -> Operation | None:
+    def of_request(self, request_name: str) -> Operation | None:
         """Return the newest operation with this request, or None. One table read, one more if it exists."""
-        return self._asked(self._asked_key(asked))[1]
+        return self._asked(self._asked_key(request_name))[1]
 
     def _asked(self, key: Key) -> tuple[str | None, Operation | None]:
         item = self._tables.get(key)
         if item is None:
             return None, None
         name = str(item["operation"])
-        found = self._tables.get(self._key(name))
-        return name, None if found is None else _decode(name, found)
+        operation_item = self._tables.get(self._key(name))
+        return name, None if operation_item is None else _decode(name, operation_item)
 
     def note_part(self, operation: Operation, number: int, records: int, size: int) -> None:
         """Record that a part of the current round is done. Idempotent. One table write."""
@@ -261,13 +261,13 @@ class Operations:
         return self._noted(operation).keys()
 
     def _noted(self, operation: Operation) -> dict[int, Item]:
-        found: dict[int, Item] = {}
+        noted: dict[int, Item] = {}
         start, end = _place(operation.round, 0), _place(operation.round + 1, 0)
         while True:
             page = self._tables.query(self._parts_partition(operation), start=start, end=end)
-            found |= {int.from_bytes(key[4:]): item for key, item in page.items}
+            noted |= {int.from_bytes(key[4:]): item for key, item in page.items}
             if not page.more:
-                return found
+                return noted
             start = page.items[-1][0] + b"\0"
 
     def claim_part(self, operation: Operation, number: int, beat: str, before: str | None) -> bool:
@@ -373,10 +373,17 @@ class Operations:
     def commits(self, operations: Sequence[Operation]) -> list[str]:
         """Return the ID of each one's commit, if it exists by now, otherwise an empty text. One table read for each hundred that
         are not completed, and none for kinds that make no commit."""
-        asked = [one for one in operations if one.kind in COMMITTING and one.state is not OperationState.COMPLETED]
-        found = self._results.find_many([one.known_by for one in asked])
-        commits = {one.id: commit or "" for one, commit in zip(asked, found, strict=True)}
-        return [commits.get(one.id, one.result if one.kind in COMMITTING else "") for one in operations]
+        unfinished = [
+            operation
+            for operation in operations
+            if operation.kind in COMMITTING and operation.state is not OperationState.COMPLETED
+        ]
+        commit_ids = self._results.find_many([operation.known_by for operation in unfinished])
+        commits = {operation.id: commit or "" for operation, commit in zip(unfinished, commit_ids, strict=True)}
+        return [
+            commits.get(operation.id, operation.result if operation.kind in COMMITTING else "")
+            for operation in operations
+        ]
 
     def commit(self, operation: Operation) -> str:
         """Return the ID of its commit, as :meth:`commits`."""
@@ -387,7 +394,7 @@ class Operations:
         life less than the claim's length and ``silent`` seconds ago, by this process's clock. No request."""
         return leases.is_held(self._lease(operation), str(operation.version), operation.claim + silent)
 
-    def wait_for(self, operation: Operation, leases: LeaseWatch, clock: Clock, told: Callable[[], None]) -> None:
+    def wait_for(self, operation: Operation, leases: LeaseWatch, clock: Clock, check: Callable[[], None]) -> None:
         """Wait until it is over, or its worker has died: :class:`HeldError` as soon as that gives a sign of life. One table read
         every few seconds."""
 
@@ -395,7 +402,7 @@ class Operations:
             now = self.get(operation.id)
             return None if now.is_finished or not now.claim else (str(now.version), None)
 
-        wait_for(leases, clock, self._lease(operation), operation.claim, look, told)
+        wait_for(leases, clock, self._lease(operation), operation.claim, look, check)
 
     def _lease(self, operation: Operation) -> str:
         return f"{self._partition}/{operation.id}"
@@ -413,12 +420,12 @@ class Operations:
 
     def page(self, after: str, amount: int) -> OperationPage:
         """Return operations that can still be queried, by ID, behind ``after``. One table read, two more for each damaged one."""
-        found = list(islice(self._read(after.encode() + b"\0" if after else b"", min(amount + 1, _PAGE)), amount + 1))
-        shown = found[:amount]
+        entries = list(islice(self._read(after.encode() + b"\0" if after else b"", min(amount + 1, _PAGE)), amount + 1))
+        shown = entries[:amount]
         return OperationPage(
-            [one for _, one in shown if isinstance(one, Operation)],
-            [one for _, one in shown if isinstance(one, CorruptError)],
-            shown[-1][0] if len(found) > amount else None,
+            [entry for _, entry in shown if isinstance(entry, Operation)],
+            [entry for _, entry in shown if isinstance(entry, CorruptError)],
+            shown[-1][0] if len(entries) > amount else None,
         )
 
     def _read(self, start: bytes, page_size: int) -> Iterator[tuple[str, Operation | CorruptError]]:
@@ -436,8 +443,8 @@ class Operations:
     def _parts_partition(self, operation: Operation) -> str:
         return f"{self._uid}/operation/{operation.id}"
 
-    def _asked_key(self, asked: str) -> Key:
-        return Key(f"{self._uid}/asked/{asked}", b"operation")
+    def _asked_key(self, request_name: str) -> Key:
+        return Key(f"{self._uid}/asked/{request_name}", b"operation")
 
     def _key(self, operation_id: str) -> Key:
         return Key(self._partition, operation_id.encode("utf-8", "surrogateescape"))

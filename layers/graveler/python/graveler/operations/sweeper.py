@@ -27,12 +27,12 @@ def sweep(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda:
     """Make ``operator`` begin dead operations again, or mark them as failed; return their number. Stops between two repositories
     once ``go_on`` returns False. One table read for each repository and each thousand of its operations; others as
     :meth:`Operator.sweep`."""
-    found = 0
+    dead = 0
     for name in _repositories(lake):
         if not go_on():
             break
-        found += _swept(lake, operator, name)
-    return found
+        dead += _swept(lake, operator, name)
+    return dead
 
 
 def sweep_and_watch(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda: True) -> int:
@@ -40,7 +40,7 @@ def sweep_and_watch(lake: Lake, operator: Operator, *, go_on: Callable[[], bool]
     not ended until its worker gives one, or has died. Takes no time if all have ended; a minute at most if a worker is at work;
     otherwise the claim's length and a minute more (six minutes). One table read for each repository with such operations every
     :data:`LOOK` seconds."""
-    found = sweep(lake, operator, go_on=go_on)
+    dead = sweep(lake, operator, go_on=go_on)
     watched: dict[str, dict[str, int]] = {}
     for name in _repositories(lake):
         if not go_on():
@@ -49,10 +49,14 @@ def sweep_and_watch(lake: Lake, operator: Operator, *, go_on: Callable[[], bool]
     while (watched := {name: believed for name, believed in watched.items() if believed}) and go_on():
         lake.clock.sleep(LOOK)
         for name in watched:
-            found += _swept(lake, operator, name, watched[name])
+            dead += _swept(lake, operator, name, watched[name])
             now = _believed(lake, operator, name)
-            watched[name] = {one: seen for one, seen in watched[name].items() if now.get(one) == seen}
-    return found
+            watched[name] = {
+                operation_id: version
+                for operation_id, version in watched[name].items()
+                if now.get(operation_id) == version
+            }
+    return dead
 
 
 def _repositories(lake: Lake) -> Iterator[str]:

@@ -57,12 +57,12 @@ class Abandoned:
         more for each 100 branches without one."""
         owned = {lease.branch for lease in self._owners.all()}
         suspects = sorted(set(hidden) - owned)
-        there = self._refs.read_many([self._refs.branch_key(name) for name in suspects]) if suspects else []
-        return [name for name, item in zip(suspects, there, strict=True) if item is not None]
+        items = self._refs.read_many([self._refs.branch_key(name) for name in suspects]) if suspects else []
+        return [name for name, item in zip(suspects, items, strict=True) if item is not None]
 
-    def end(self, told: Told) -> int:
-        """Delete the branches of transactions that are over, and return their number. ``told`` receives the seconds watched, and
-        those of a lease.
+    def end(self, progress: Told) -> int:
+        """Delete the branches of transactions that are over, and return their number. ``progress`` receives the seconds watched,
+        and those of a lease.
 
         One table read per thousand leases, repeated every five seconds as long as one of the first poll is unchanged; a read and
         a transaction per deleted branch. Takes five minutes if such a branch exists, and a moment otherwise.
@@ -71,9 +71,9 @@ class Abandoned:
         watch = LeaseWatch(self._clock)
         watched = {lease.branch: lease for lease in self._owners.all()}
         while watched:
-            left = max(watch.remaining(lease.branch, lease.beat, LEASE) for lease in watched.values())
-            told(int(LEASE - left), int(LEASE))
-            if left > 0 and self._was_stopped(min(left, _PAUSE)):
+            remaining = max(watch.remaining(lease.branch, lease.beat, LEASE) for lease in watched.values())
+            progress(int(LEASE - remaining), int(LEASE))
+            if remaining > 0 and self._was_stopped(min(remaining, _PAUSE)):
                 watch = LeaseWatch(self._clock)
             current = {lease.branch: lease for lease in self._owners.all()}
             for lease in list(watched.values()):

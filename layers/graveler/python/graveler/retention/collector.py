@@ -118,8 +118,8 @@ class Collector:
         :meth:`plan`; what one run leaves behind the next one takes."""
         mode = self._options.mode
         if mode is None:
-            first = not any(over and self._is_real(run) for run, over in self._runs.all())
-            mode = Mode.QUARANTINE if first else Mode.DELETE
+            is_trial = not any(over and self._is_real(run) for run, over in self._runs.all())
+            mode = Mode.QUARANTINE if is_trial else Mode.DELETE
         return self._claimed(mode)
 
     def _is_real(self, run: str) -> bool:
@@ -183,8 +183,10 @@ class Collector:
             unknown = Unknown()
             written = write_chunks(self._runs, run, 0, self._candidates(mark, marks, all_ranges, horizon, unknown))
             work = Comparison(self._objects, marks.files, bytes(marks.alive(data)), horizon)
-            told = self._told("listing objects")
-            written.merge(self._engine.compare(work, roots.names.sorted(), run, len(written.numbers), unknown, told))
+            progress = self._told("listing objects")
+            written.merge(
+                self._engine.compare(work, roots.names.sorted(), run, len(written.numbers), unknown, progress)
+            )
         forget: list[tuple[CommitID, int]] = []
         if mode is not Mode.DRY_RUN:
             self._expiry.seal([roots.commits[cid] for cid in mark.dead])
@@ -237,16 +239,16 @@ class Collector:
         """Return the numbers of the ranges whose objects are needed, and of all needed ranges."""
         commits = mark.roots.commits.values()
         needed = {commit.metarange for commit in commits if commit.metarange and commit.id not in mark.dead}
-        kept = needed | {c.metarange for c in commits if c.metarange and c.id not in mark.forgotten}
+        whole = needed | {c.metarange for c in commits if c.metarange and c.id not in mark.forgotten}
         young = mark.files.young(METARANGES, horizon)
-        there = {marks.number_of(name) for name in mark.files.names(RANGES)} if young - kept else frozenset()
+        existing = {marks.number_of(name) for name in mark.files.names(RANGES)} if young - whole else frozenset()
         data: set[int] = set()
         everything: set[int] = set()
-        together = kept | young
+        together = whole | young
         for number, name in enumerate(sorted(together), 1):
             numbers = marks.ranges_of(name)
-            if name not in kept:  # its writer may be at work, or have died before writing all of its ranges
-                numbers = [number for number in numbers if number in there]
+            if name not in whole:  # its writer may be at work, or have died before writing all of its ranges
+                numbers = [number for number in numbers if number in existing]
             everything.update(numbers)
             if name in needed or name in young:
                 data.update(numbers)
@@ -258,11 +260,11 @@ class Collector:
         unread = marks.unread(data)
         if unread:
             marks.add(unread, self._engine.mark(self._objects, unread, self._told("reading ranges")))
-        told = self._told("sorting marks")
+        progress = self._told("sorting marks")
         marks.save(
             together,
             data,
-            lambda objects, files, alive: self._engine.merge(objects, files, alive, told),
+            lambda objects, files, alive: self._engine.merge(objects, files, alive, progress),
             self._engine.most_files,
         )
         return data, everything
@@ -289,8 +291,8 @@ class Collector:
         try:
             for upload in self._objects.uploads():
                 if upload.began <= horizon and (known_as(upload.key) or upload.key.startswith(INSIDE)):
-                    why = "it was not completed within the grace period"
-                    yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, why)
+                    reason = "it was not completed within the grace period"
+                    yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, reason)
         except NotPermittedError as error:
             self._unlisted.append(f"unfinished uploads: {error}")
 
@@ -322,8 +324,8 @@ class Collector:
         return summary
 
     def _sweep(self, plan: Plan) -> None:
-        told = self._told("removing, 5,000 at a time")
-        self._engine.sweep(self._objects, plan.run, plan.mode, plan.chunk_numbers(), self._options.rate, told)
+        progress = self._told("removing, 5,000 at a time")
+        self._engine.sweep(self._objects, plan.run, plan.mode, plan.chunk_numbers(), self._options.rate, progress)
 
     def _forget(self, plan: Plan) -> int:
         """Remove the items of commits whose files are gone, and return their number. One transaction each."""

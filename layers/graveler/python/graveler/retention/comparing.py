@@ -37,15 +37,15 @@ class Rows:
 
     def upto(self, last: bytes) -> bytes:
         """Take the next rows whose name is not above ``last``."""
-        taken = []
+        pieces = []
         while True:
             count = len(self._buffer) // ROW.size
-            at = bisect_right(_Names(self._buffer, count), last)
-            if at < count or self._ended:
-                taken.append(self._buffer[: at * ROW.size])
-                self._buffer = self._buffer[at * ROW.size :]
-                return b"".join(taken)
-            taken.append(self._buffer[: count * ROW.size])
+            end = bisect_right(_Names(self._buffer, count), last)
+            if end < count or self._ended:
+                pieces.append(self._buffer[: end * ROW.size])
+                self._buffer = self._buffer[end * ROW.size :]
+                return b"".join(pieces)
+            pieces.append(self._buffer[: count * ROW.size])
             rest = self._buffer[count * ROW.size :]
             piece = next(self._pieces, None)
             self._ended = piece is None
@@ -74,8 +74,8 @@ class _Names(Sequence[bytes]):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, at: int) -> bytes:  # type: ignore[override]
-        return self._buffer[at * ROW.size : at * ROW.size + NAME_BYTES]
+    def __getitem__(self, index: int) -> bytes:  # type: ignore[override]
+        return self._buffer[index * ROW.size : index * ROW.size + NAME_BYTES]
 
 
 def unneeded(
@@ -90,10 +90,10 @@ def unneeded(
     source = iter(listed)
     while batch := list(islice(source, BATCH)):
         last = batch[-1].name
-        found = set(names.upto(last))
+        used = set(names.upto(last))
         for rows in needed:
-            found.update([name for name, number in ROW.iter_unpack(rows.upto(last)) if alive[number]])
-        yield from (item for item in batch if item.name not in found)
+            used.update([name for name, number in ROW.iter_unpack(rows.upto(last)) if alive[number]])
+        yield from (item for item in batch if item.name not in used)
 
 
 class _Sorted:

@@ -34,8 +34,8 @@ class Written(Struct):
         """Add another one's candidates."""
         self.numbers += other.numbers
         for kind, tally in other.found.items():
-            mine = self.found.get(kind, Tally())
-            self.found[kind] = Tally(mine.files + tally.files, mine.bytes + tally.bytes)
+            tally_so_far = self.found.get(kind, Tally())
+            self.found[kind] = Tally(tally_so_far.files + tally.files, tally_so_far.bytes + tally.bytes)
 
 
 class Engine(Protocol):
@@ -43,22 +43,24 @@ class Engine(Protocol):
 
     most_files: int
 
-    def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
+    def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], progress: Told) -> list[str]:
         """Read ranges, each with its number, and write the names in them; return the written files of rows."""
         ...
 
-    def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
+    def merge(self, objects: Objects, files: Sequence[str], alive: bytes, progress: Told) -> list[str]:
         """Rewrite files of rows without the rows of dead ranges; return the written files."""
         ...
 
     def compare(
-        self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told
+        self, work: Comparison, names: Iterator[bytes], run: str, start: int, unknown: Unknown, progress: Told
     ) -> Written:
-        """Write the unneeded objects, in chunks from number ``first`` on, in the order of their keys. ``names`` (sorted) are
+        """Write the unneeded objects, in chunks from number ``start`` on, in the order of their keys. ``names`` (sorted) are
         needed besides those in the rows."""
         ...
 
-    def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, told: Told) -> None:
+    def sweep(
+        self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, progress: Told
+    ) -> None:
         """Remove the candidates of these chunks, and write their outcomes; chunks with known outcomes are skipped. ``rate`` files
         per second in total."""
         ...
@@ -73,38 +75,40 @@ class InProcess:
         self._clock = clock
         self._threads = threads
 
-    def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
+    def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], progress: Told) -> list[str]:
         """See :meth:`Engine.mark`. One object read per range, one write for all; memory for 256 MiB of rows."""
-        return [write_rows(objects, ranges, self._threads, told)]
+        return [write_rows(objects, ranges, self._threads, progress)]
 
-    def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
+    def merge(self, objects: Objects, files: Sequence[str], alive: bytes, progress: Told) -> list[str]:
         """See :meth:`Engine.merge`. All rows once, into one file."""
-        told(0, 1)
+        progress(0, 1)
         return [merge_rows(objects, (read_rows(objects, key).rest() for key in files), alive)]
 
     def compare(
-        self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told
+        self, work: Comparison, names: Iterator[bytes], run: str, start: int, unknown: Unknown, progress: Told
     ) -> Written:
         """See :meth:`Engine.compare`. One listing."""
-        found = candidates(work, EVERYTHING, names, unknown, lambda done: told(done, done))
-        return write_chunks(Runs(work.objects), run, first, found)
+        unneeded = candidates(work, EVERYTHING, names, unknown, lambda done: progress(done, done))
+        return write_chunks(Runs(work.objects), run, start, unneeded)
 
-    def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, told: Told) -> None:
+    def sweep(
+        self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, progress: Told
+    ) -> None:
         """See :meth:`Engine.sweep`."""
         pace = Pace(self._clock, rate)
         for done, number in enumerate(numbers):
-            told(done, len(numbers))
+            progress(done, len(numbers))
             sweep_chunk(
-                objects, run, mode, number, Sweeper(objects, self._clock, self._threads, pace), lambda: told(-1, 0)
+                objects, run, mode, number, Sweeper(objects, self._clock, self._threads, pace), lambda: progress(-1, 0)
             )
 
 
-def write_chunks(runs: Runs, run: str, first: int, found: Iterable[Candidate]) -> Written:
-    """Write candidates, some thousand at a time, in chunks from number ``first`` on. One object write each."""
-    source = iter(found)
+def write_chunks(runs: Runs, run: str, start: int, unneeded: Iterable[Candidate]) -> Written:
+    """Write candidates, some thousand at a time, in chunks from number ``start`` on. One object write each."""
+    source = iter(unneeded)
     written = Written()
     while some := list(islice(source, CHUNK)):
-        number = first + len(written.numbers)
+        number = start + len(written.numbers)
         for candidate in some:
             kind = candidate.kind.value
             written.found[kind] = written.found.get(kind, Tally()).plus(candidate.size)

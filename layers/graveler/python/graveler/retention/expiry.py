@@ -52,9 +52,9 @@ class Expiry:
             if commit.id in verdict.kept:
                 revived += commit.expired is not None and not commit.swept and self._revive(commit)
             elif commit.expired is None and commit.id in old:
-                at = int(self._clock.now()) + 1
-                if self._change(commit, {"expired": at}, {"expired": None}):
-                    expired.append(replace(commit, expired=at))
+                moment = int(self._clock.now()) + 1
+                if self._change(commit, {"expired": moment}, {"expired": None}):
+                    expired.append(replace(commit, expired=moment))
             self._alive()
         if expired:
             branches, pinned = reader.refs_now()
@@ -95,10 +95,10 @@ class Expiry:
         item = self._tables.get(key)
         if item is None:
             return False
-        kept = {name: value for name, value in item.items() if name in _RECORD}
+        record = {name: value for name, value in item.items() if name in _RECORD}
         try:
-            self._tables.put(key, {**kept, **attributes}, Matches(expected))
+            self._tables.put(key, {**record, **attributes}, Matches(expected))
         except ConditionFailedError as error:
-            found = error.failures.get(0) or {}
-            return all(found.get(name) == attributes.get(name) for name in ("expired", "swept"))  # by a lost response
+            stored = error.failures.get(0) or {}
+            return all(stored.get(name) == attributes.get(name) for name in ("expired", "swept"))  # by a lost response
         return True

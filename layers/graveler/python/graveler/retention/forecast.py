@@ -63,8 +63,8 @@ def look_ahead(
         ends = _ends(commits, branches, rules)
         free += [ends[cid] + wait for cid in replaced]
     days: dict[int, list[float]] = {}
-    for at in free:
-        days.setdefault(int(at // DAY), []).append(at)
+    for time in free:
+        days.setdefault(int(time // DAY), []).append(time)
     releases = [Release(math.ceil(min(days[day])), len(days[day])) for day in sorted(days)]
     later = sum(release.commits for release in releases[_SHOWN:])
     return Outlook(len(heads), len(held), len(replaced), rules is not None, to_mark, tuple(releases[:_SHOWN]), later)

@@ -73,8 +73,8 @@ class Garbage:
 
     def describe(self, run: Plan | Summary) -> RunDescription:
         """Return a run as one document. No request."""
-        made = run.plan if isinstance(run, Summary) else run
-        return describe(run, self.report_address(made.run))
+        plan = run.plan if isinstance(run, Summary) else run
+        return describe(run, self.report_address(plan.run))
 
     def report_address(self, run: str) -> str:
         """Return the address of the Parquet report of a run."""
@@ -89,11 +89,11 @@ class Garbage:
             )
         return Quarantine(self._repository.namespace).restore(run, prefix, after)
 
-    def hold(self, ref: str, why: str, by: str) -> Hold:
+    def hold(self, ref: str, reason: str, by: str) -> Hold:
         """Keep the objects of a ref's commit, whatever becomes of the ref and the rules. Cost: resolving, one transaction.
         :class:`ExpiredCommitError`."""
         commit = self._repository.commit_of(ref)
-        hold = Hold(commit.id, why, by, int(self._repository.clock.now()))
+        hold = Hold(commit.id, reason, by, int(self._repository.clock.now()))
         self._holds().add(hold)
         return hold
 

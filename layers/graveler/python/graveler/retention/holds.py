@@ -45,18 +45,18 @@ class Holds:
 
     def all(self) -> list[Hold]:
         """Return all holds, by commit ID. One table read per thousand."""
-        found: list[Hold] = []
+        holds: list[Hold] = []
         start = b""
         while True:
             page = self._tables.query(self._partition, start=start)
             for sort, item in page.items:
                 held = text_key(self._partition, sort)
-                why, by, at = item.get("why"), item.get("by"), item.get("at")
-                if not (isinstance(why, str) and isinstance(by, str) and isinstance(at, int)):
+                reason, by, since = item.get("why"), item.get("by"), item.get("at")
+                if not (isinstance(reason, str) and isinstance(by, str) and isinstance(since, int)):
                     raise CorruptError(f"the legal hold of commit {held} cannot be read; set it again")
-                found.append(Hold(CommitID(held), why, by, at))
+                holds.append(Hold(CommitID(held), reason, by, since))
             if not page.more:
-                return found
+                return holds
             start = page.items[-1][0] + b"\0"
 
     def _key(self, commit_id: CommitID) -> Key:

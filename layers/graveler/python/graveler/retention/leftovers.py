@@ -60,7 +60,7 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
     """Return the repository of this name, uid or namespace. :class:`NotFoundError`; :class:`InvalidError` if several had the
     name."""
     text = name.rstrip("/")
-    matches = [each for each in deleted if text in (each.name, each.uid, each.namespace)]
+    matches = [candidate for candidate in deleted if text in (candidate.name, candidate.uid, candidate.namespace)]
     if not matches:
         raise NotFoundError(
             f"there are no remains of a deleted repository {name!r}; list those with `graveler gc deleted`"
@@ -74,7 +74,7 @@ def find_deleted(deleted: Iterable[DeletedRepository], name: str) -> DeletedRepo
 def purge_name(deleted: Sequence[DeletedRepository], name: str) -> str:
     """Return by what :func:`find_deleted` finds the repository of this name that was deleted last: its name, or its uid if
     several had the name. ``deleted`` is as of :meth:`Leftovers.all`."""
-    same = [one for one in deleted if one.name == name]
+    same = [repository for repository in deleted if repository.name == name]
     return same[0].uid if len(same) > 1 else name
 
 
@@ -145,12 +145,12 @@ class Leftovers:
     def _expect_allowed(
         self, deleted: DeletedRepository, objects: Objects | None, *, force: bool, at_once: bool
     ) -> None:
-        left = deleted.at + self._wait - self._clock.now()
-        if left > 0 and not at_once:
+        remaining = deleted.at + self._wait - self._clock.now()
+        if remaining > 0 and not at_once:
             raise PreconditionError(
                 f"repository {deleted.name!r} was deleted only recently, so work on it may still be in progress; try again "
-                f"in {left / 3600:.1f} hours, or purge it at once (`graveler gc purge --at-once`) if nobody else works with the "
-                "lake"
+                f"in {remaining / 3600:.1f} hours, or purge it at once (`graveler gc purge --at-once`) if nobody else "
+                "works with the lake"
             )
         if force:
             return
@@ -160,10 +160,10 @@ class Leftovers:
                 f"{len(holds)} commits of repository {deleted.name!r} are under legal hold ({holds[0].why!r}); nothing was "
                 "removed. Use force if they are no longer needed"
             )
-        there = [] if objects is None else dumps(objects)
-        if there:
+        dump_names = [] if objects is None else dumps(objects)
+        if dump_names:
             raise PreconditionError(
-                f"repository {deleted.name!r} can be restored from {len(there)} dumps in {deleted.namespace}; nothing was "
+                f"repository {deleted.name!r} can be restored from {len(dump_names)} dumps in {deleted.namespace}; nothing was "
                 "removed. Use force to remove these, too"
             )
 
@@ -171,8 +171,8 @@ class Leftovers:
         sweeper = Sweeper(objects, self._clock, THREADS)
         done = size = 0
         failed: list[str] = []
-        found = self._files(objects, cutoff, unknown)
-        while some := list(islice(found, _TOGETHER)):
+        files = self._files(objects, cutoff, unknown)
+        while some := list(islice(files, _TOGETHER)):
             outcomes = sweeper.sweep("", Mode.DELETE, some, lambda: None)
             failed += [c.key for c, outcome in zip(some, outcomes, strict=True) if outcome is Outcome.FAILED]
             done += len(some)

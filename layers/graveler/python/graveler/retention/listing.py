@@ -72,14 +72,14 @@ def intervals(names: Sequence[bytes], amount: int) -> list[ListingInterval]:
     """Return up to ``amount`` intervals that share ``names``, a sample of the existing ones, evenly; together they cover
     everything."""
     ordered = sorted(names)
-    wanted = {ordered[len(ordered) * number // amount] for number in range(1, amount)} if ordered else set()
-    found: list[ListingInterval] = []
+    bounds = {ordered[len(ordered) * number // amount] for number in range(1, amount)} if ordered else set()
+    parts: list[ListingInterval] = []
     after, above = BEHIND, b""
-    for upto in sorted({_last_of_first_part(name) for name in wanted}):
+    for upto in sorted({_last_of_first_part(name) for name in bounds}):
         last = f"{_DATA}{data_path(upto)[:20]}0"  # after all keys with this first part: "/" comes before "0"
-        found.append(ListingInterval(after, last, above, upto))
+        parts.append(ListingInterval(after, last, above, upto))
         after, above = last, upto
-    return [*found, ListingInterval(after, "", above, b"")]
+    return [*parts, ListingInterval(after, "", above, b"")]
 
 
 def _last_of_first_part(name: bytes) -> bytes:
@@ -88,18 +88,24 @@ def _last_of_first_part(name: bytes) -> bytes:
 
 
 def candidates(
-    work: Comparison, interval: ListingInterval, also: Iterator[bytes], unknown: Unknown, told: Callable[[int], None]
+    work: Comparison,
+    interval: ListingInterval,
+    also: Iterator[bytes],
+    unknown: Unknown,
+    progress: Callable[[int], None],
 ) -> Iterator[Candidate]:
     """Yield the unneeded objects of an interval, by key: neither a row that counts nor ``also`` (sorted names) names them.
-    ``told`` receives the number listed. One listing; a dozen requests per file of rows. Streaming."""
+    ``progress`` receives the number listed. One listing; a dozen requests per file of rows. Streaming."""
     rows = [read_rows(work.objects, key, interval.above) for key in work.files]
-    for listed in unneeded(own_objects(work.objects, interval, work.horizon, unknown, told), rows, work.alive, also):
-        why = "no kept commit and no uncommitted change refers to it"
-        yield Candidate(Kind.OBJECT, listed.key, listed.size, listed.etag, listed.modified, why)
+    for listed in unneeded(
+        own_objects(work.objects, interval, work.horizon, unknown, progress), rows, work.alive, also
+    ):
+        reason = "no kept commit and no uncommitted change refers to it"
+        yield Candidate(Kind.OBJECT, listed.key, listed.size, listed.etag, listed.modified, reason)
 
 
 def own_objects(
-    objects: Objects, interval: ListingInterval, horizon: float, unknown: Unknown, told: Callable[[int], None]
+    objects: Objects, interval: ListingInterval, horizon: float, unknown: Unknown, progress: Callable[[int], None]
 ) -> Iterator[Listed]:
     """Yield the objects with graveler's names that are not younger than ``horizon`` (Unix seconds), by name. One listing."""
     numbered = enumerate(_listed(objects, interval), 1)
@@ -112,7 +118,7 @@ def own_objects(
             elif stored.modified <= horizon:
                 old.append(Listed(name, stored.key, stored.size, stored.etag, stored.modified))
             if number % 1000 == 0:
-                told(number)
+                progress(number)
         yield from sorted(old)
 
 

@@ -114,10 +114,10 @@ class Marks:
 
     def alive(self, numbers: Collection[int]) -> bytearray:
         """Return 1 for each of these numbers, 0 for all others."""
-        found = bytearray(self._state.next_number)
+        is_alive = bytearray(self._state.next_number)
         for number in numbers:
-            found[number] = 1
-        return found
+            is_alive[number] = 1
+        return is_alive
 
     def save(
         self,
@@ -131,10 +131,12 @@ class Marks:
         if len(self._state.files) > most_files or len(self._state.marked) > 2 * len(numbers) + MOST_FILES:
             self._state.files = merge(self._objects, self.files, bytes(self.alive(numbers)))
             self._state.marked &= set(numbers)
-        kept = {_raw(name) for name in metaranges}
-        self._state.metaranges = {raw: found for raw, found in self._state.metaranges.items() if raw in kept}
+        raw_names = {_raw(name) for name in metaranges}
+        self._state.metaranges = {
+            raw: range_numbers for raw, range_numbers in self._state.metaranges.items() if raw in raw_names
+        }
         needed = set(numbers) | self._state.marked
-        needed.update(number for found in self._state.metaranges.values() for number in found)
+        needed.update(number for range_numbers in self._state.metaranges.values() for number in range_numbers)
         self._state.ranges = {raw: number for raw, number in self._state.ranges.items() if number in needed}
         state = msgspec.msgpack.encode(self._state)
         self._objects.put(STATE, sha256(state).digest() + state)
@@ -167,25 +169,25 @@ class Marks:
 
 
 def write_rows(
-    objects: Objects, ranges: Sequence[tuple[int, str]], threads: int, told: Callable[[int, int], None]
+    objects: Objects, ranges: Sequence[tuple[int, str]], threads: int, progress: Callable[[int, int], None]
 ) -> str:
     """Read ranges, each with its number, write rows of the names in them, and return the name of the file. One object read each,
     one write. Memory for 256 MiB of rows, the rest in temporary files."""
 
     def blocks() -> Iterator[Block]:
-        found = at_once(threads, lambda numbered: _names(objects, numbered[1]), ranges)
-        for done, ((number, _), names) in enumerate(zip(ranges, found, strict=True), 1):
+        names_by_range = at_once(threads, lambda numbered: _names(objects, numbered[1]), ranges)
+        for done, ((number, _), names) in enumerate(zip(ranges, names_by_range, strict=True), 1):
             yield names, [number] * len(names), [b""] * len(names)
-            told(done, len(ranges))
+            progress(done, len(ranges))
 
     return _write(objects, sort_blocks(blocks(), _MEMORY))
 
 
 def _names(objects: Objects, name: str) -> list[bytes]:
-    found = []
+    names = []
     for _, packed in _table(objects, RANGES, name).blocks():
-        found += [own for own in map(own_name, packed) if own is not None]
-    return found
+        names += [name_of_object for name_of_object in map(own_name, packed) if name_of_object is not None]
+    return names
 
 
 def _table(objects: Objects, kind: str, name: str) -> Table:

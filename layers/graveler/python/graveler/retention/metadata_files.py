@@ -105,8 +105,8 @@ class OwnFiles:
 
         for folder, files in self._found.items():
             for name, stored in files:
-                found = why(folder, name, stored.modified) if stored.modified <= horizon else None
-                if found is not None:
-                    yield Candidate(found[0], stored.key, stored.size, stored.etag, stored.modified, found[1])
+                verdict = why(folder, name, stored.modified) if stored.modified <= horizon else None
+                if verdict is not None:
+                    yield Candidate(verdict[0], stored.key, stored.size, stored.etag, stored.modified, verdict[1])
         for stored in self._unknown:
             unknown.add(stored)

@@ -28,16 +28,16 @@ def collect_garbage(repository: OpenRepository, operation_id: str, request: byte
     from graveler.retention.garbage import Garbage
     from graveler.retention.report import is_possible
 
-    asked = msgspec.json.decode(request, type=CollectRequest)
-    garbage = Garbage(repository, Options(asked.mode, repository.grace, repository.skew, parquet=is_possible()))
+    parameters = msgspec.json.decode(request, type=CollectRequest)
+    garbage = Garbage(repository, Options(parameters.mode, repository.grace, repository.skew, parquet=is_possible()))
 
     def progress(_phase: str, _done: int, _total: int) -> None:
         report.check()
 
-    made = garbage.plan(progress) if asked.mode is Mode.DRY_RUN else garbage.run(progress)
-    for tally in made.plan.found.values():
+    outcome = garbage.plan(progress) if parameters.mode is Mode.DRY_RUN else garbage.run(progress)
+    for tally in outcome.plan.found.values():
         report(tally.files, tally.bytes)
-    return made.plan.run
+    return outcome.plan.run
 
 
 ALL_KINDS: Final[Mapping[str, Work]] = {

@@ -32,10 +32,10 @@ class Pace:
         """Wait for the turn to remove ``files`` files."""
         with self._lock:
             now = self._clock.now()
-            at = min(max(self._next, now), now + _LONGEST)  # a clock that was set back must not block
-            self._next = at + files / self.rate
-        if at > now:
-            self._clock.sleep(at - now)
+            start = min(max(self._next, now), now + _LONGEST)  # a clock that was set back must not block
+            self._next = start + files / self.rate
+        if start > now:
+            self._clock.sleep(start - now)
 
     def answered(self, files: int = 1) -> None:
         """Record that ``files`` files were removed."""

@@ -80,7 +80,7 @@ class Names:
             self._file.seek(0)
         number = 0
         while piece := self._file.read(NAME_BYTES * 10_000):
-            names = [piece[at : at + NAME_BYTES] for at in range(0, len(piece), NAME_BYTES)]
+            names = [piece[start : start + NAME_BYTES] for start in range(0, len(piece), NAME_BYTES)]
             yield names, list(range(number, number + len(names))), [b""] * len(names)
             number += len(names)
 
@@ -141,14 +141,14 @@ class RootReader:
         tags = self._read_pins(pinned)
         self.read_dumps(pinned, names)
         refs: list[tuple[RefKind, str]] = [*(("branch", name) for name in branches), *(("tag", name) for name in tags)]
-        gone: set[tuple[RefKind, str]] = set()
+        deleted_refs: set[tuple[RefKind, str]] = set()
         for trace in Traces(self._repository, self._tables, self._clock, self._grace).read():
             for key in trace.keys:
                 names.add(known_as(key))
             for token in trace.tokens:
                 self._scan(token, names)
-            gone.update(trace.refs)
-        self.read_logs([*refs, *sorted(gone.difference(refs))], since, pinned)
+            deleted_refs.update(trace.refs)
+        self.read_logs([*refs, *sorted(deleted_refs.difference(refs))], since, pinned)
         took = max(self._clock.now() - began, self._clock.monotonic() - ticks)
         if took > self._grace / 2:
             raise PreconditionError(
@@ -185,13 +185,13 @@ class RootReader:
 
     def branches(self) -> list[BranchState]:
         """Return all branches, including hidden ones. 16 table reads, one per thousand."""
-        found: list[BranchState] = []
+        states: list[BranchState] = []
         after: str | None = ""
         while after is not None:
             page = self._refs.list_branches("", after, _PAGE, show_hidden=True)
-            found += page.results
+            states += page.results
             after = page.next_after
-        return found
+        return states
 
     def _read_staged(self, names: Names) -> dict[str, CommitID]:
         """Scan the tokens of all branches, until a listing shows no new one. A busy lake always has one: then the last ones are
@@ -237,8 +237,8 @@ class RootReader:
         for operation in Operations(self._tables, self._repository.uid).all():
             if not operation.is_finished and now - operation.created < self._grace:  # later it cannot publish any more
                 # For any kind: IDs appear verbatim in a request. A text that only looks like an ID names no commit.
-                for found in _COMMIT_ID.findall(operation.request):
-                    pinned.setdefault(CommitID(found.decode()), f"operation {operation.id}")
+                for commit_id in _COMMIT_ID.findall(operation.request):
+                    pinned.setdefault(CommitID(commit_id.decode()), f"operation {operation.id}")
         return names
 
     def read_dumps(self, pinned: dict[CommitID, str], names: Names) -> None:
@@ -273,7 +273,7 @@ class RootReader:
 
     def commits(self) -> dict[CommitID, KnownCommit]:
         """Return all commits. 16 table reads, and one per thousand. :class:`CorruptError`."""
-        found: dict[CommitID, KnownCommit] = {}
+        commits: dict[CommitID, KnownCommit] = {}
         for digit in "0123456789abcdef":
             start = b""
             while True:
@@ -287,11 +287,11 @@ class RootReader:
                             f"the item of commit {cid} cannot be read, so nothing was collected; run fsck"
                         )
                     commit = decode_commit(cid, record)
-                    made = published_at(commit.created, item)
-                    found[cid] = KnownCommit(
-                        cid, commit.parents, commit.metarange, made, expired, bool(item.get("swept"))
+                    published = published_at(commit.created, item)
+                    commits[cid] = KnownCommit(
+                        cid, commit.parents, commit.metarange, published, expired, bool(item.get("swept"))
                     )
                 if not page.more:
                     break
                 start = page.items[-1][0] + b"\0"
-        return found
+        return commits

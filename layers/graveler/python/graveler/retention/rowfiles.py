@@ -40,14 +40,14 @@ class RowFile(NamedTuple):
 
 def put_rows(objects: Objects, key: str, pieces: Iterable[bytes]) -> None:
     """Write sorted rows, which come in pieces of whole rows. One object write; a temporary file of its size."""
-    count, first, last, waiting = 0, bytes(NAME_BYTES), bytes(NAME_BYTES), b""
+    count, lowest, highest, waiting = 0, bytes(NAME_BYTES), bytes(NAME_BYTES), b""
     with temporary_files("sorting data names"), TemporaryDirectory(dir=own_folder(), prefix="gc-") as folder:
         path = Path(folder) / "rows"
         with path.open("wb") as file:
             for piece in pieces:
                 if piece:
-                    first = first if count else piece[:NAME_BYTES]
-                    last = piece[-ROW.size :][:NAME_BYTES]
+                    lowest = lowest if count else piece[:NAME_BYTES]
+                    highest = piece[-ROW.size :][:NAME_BYTES]
                     count += len(piece) // ROW.size
                     waiting += piece
                 while len(waiting) >= _PAYLOAD:
@@ -55,7 +55,7 @@ def put_rows(objects: Objects, key: str, pieces: Iterable[bytes]) -> None:
                     waiting = waiting[_PAYLOAD:]
             if waiting:
                 file.write(_summed(waiting))
-            file.write(_summed(first + last + count.to_bytes(8)))
+            file.write(_summed(lowest + highest + count.to_bytes(8)))
         objects.put(key, path)
 
 
@@ -80,10 +80,10 @@ def read_rows(objects: Objects, key: str, above: bytes = b"") -> Rows:
         else:
             end = middle
     payloads = _payloads(objects, file, begin)
-    first = next(payloads, b"")
-    if begin and first[:NAME_BYTES] > above:  # a damaged name has misled the search
+    block = next(payloads, b"")
+    if begin and block[:NAME_BYTES] > above:  # a damaged name has misled the search
         raise _damaged(key)
-    rows = Rows(_behind(first, payloads))
+    rows = Rows(_behind(block, payloads))
     rows.upto(above)
     return rows
 
@@ -96,24 +96,24 @@ def name_at(objects: Objects, key: str, number: int) -> bytes:
 
 def _payloads(objects: Objects, file: RowFile, begin: int) -> Iterator[bytes]:
     """Yield the rows from a block on, a block at a time, after checking its checksum."""
-    left = file.rows - begin * ROWS
-    if left <= 0:
+    remaining = file.rows - begin * ROWS
+    if remaining <= 0:
         return
-    length = left * ROW.size + -(-left // ROWS) * _SUM
+    length = remaining * ROW.size + -(-remaining // ROWS) * _SUM
     waiting = b""
     for piece in objects.stream(file.key, begin * _BLOCK, length):
         waiting += piece
-        while left and len(waiting) >= (size := min(left, ROWS) * ROW.size + _SUM):
+        while remaining and len(waiting) >= (size := min(remaining, ROWS) * ROW.size + _SUM):
             yield _checked(waiting[:size], size, file.key)
             waiting = waiting[size:]
-            left -= min(left, ROWS)
-    if left or waiting:
+            remaining -= min(remaining, ROWS)
+    if remaining or waiting:
         raise _damaged(file.key)
 
 
-def _behind(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from others
+def _behind(block: bytes, payloads: Iterator[bytes]) -> Iterator[bytes]:
+    yield block
+    yield from payloads
 
 
 def _summed(data: bytes) -> bytes:

@@ -46,27 +46,27 @@ def judge(
     reached = _reach(commits, [*branches.values(), *pinned], None)
     if rules is None:
         return Verdict(frozenset(reached), frozenset(reached))
-    kept = {cid for cid in pinned if cid in commits}
+    retained = {cid for cid in pinned if cid in commits}
     by_days: dict[int, list[CommitID]] = {}
     for name, head in branches.items():
         by_days.setdefault(rules.branches.get(name, rules.default_days), []).append(head)
     for days, heads in by_days.items():
-        kept |= _reach(commits, heads, now - days * DAY)
-    return Verdict(frozenset(reached), frozenset(kept), rules)
+        retained |= _reach(commits, heads, now - days * DAY)
+    return Verdict(frozenset(reached), frozenset(retained), rules)
 
 
 def _reach(
     commits: Mapping[CommitID, KnownCommit], starts: Iterable[CommitID], replaced_since: float | None
 ) -> set[CommitID]:
     """Return all ancestors of ``starts``; with ``replaced_since`` only those whose child on the path was created since then."""
-    seen: set[CommitID] = set()
+    reached: set[CommitID] = set()
     todo = list(starts)
     while todo:
         cid = todo.pop()
         commit = commits.get(cid)
-        if commit is None or cid in seen:
+        if commit is None or cid in reached:
             continue
-        seen.add(cid)
+        reached.add(cid)
         if replaced_since is None or commit.created >= replaced_since:
             todo += commit.parents
-    return seen
+    return reached

@@ -155,8 +155,8 @@ class Summary(Struct, frozen=True):
 
     def total(self, outcome: Outcome) -> Tally:
         """Return the tally of all files with this outcome."""
-        found = [tallies[outcome.value] for tallies in self.outcomes.values() if outcome.value in tallies]
-        return Tally(sum(tally.files for tally in found), sum(tally.bytes for tally in found))
+        tallies_of_outcome = [tallies[outcome.value] for tallies in self.outcomes.values() if outcome.value in tallies]
+        return Tally(sum(tally.files for tally in tallies_of_outcome), sum(tally.bytes for tally in tallies_of_outcome))
 
 
 class Claim:
@@ -207,8 +207,8 @@ class Claim:
         try:
             self._tables.put(self._key, {"owner": self._owner, "beat": token_hex(8)}, condition)
         except ConditionFailedError as error:
-            found = error.failures.get(0)
-            if found is None or found.get("owner") != self._owner:  # else by a first attempt, whose response was lost
+            claim = error.failures.get(0)
+            if claim is None or claim.get("owner") != self._owner:  # else by a first attempt, whose response was lost
                 raise self._busy() from None
         self._renewed = now
 
@@ -267,24 +267,24 @@ class Runs:
     def page(self, plan: Plan, after: str, amount: int) -> Page[tuple[Candidate, Outcome]]:
         """Return up to ``amount`` of :meth:`rows`, after ``after``, which gives a chunk and a position in it. Two object reads
         per chunk. :class:`InvalidError` for an invalid position."""
-        first, _, skipped = (after or "0/0").partition("/")
-        if not all(number.isascii() and number.isdecimal() and len(number) <= _DIGITS for number in (first, skipped)):
+        start, _, skipped = (after or "0/0").partition("/")
+        if not all(number.isascii() and number.isdecimal() and len(number) <= _DIGITS for number in (start, skipped)):
             raise InvalidError(
                 f"{after[:100]!r} is not a position in the list of files; give the one from the previous page"
             )
         skip = int(skipped)
-        found: list[tuple[Candidate, Outcome]] = []
+        rows: list[tuple[Candidate, Outcome]] = []
         for number in plan.chunk_numbers():
-            if number < int(first):
+            if number < int(start):
                 continue
             candidates = self.candidates(plan.run, number)
             outcomes = self.outcomes(plan.run, number) or [Outcome.LISTED] * len(candidates)
             for position in range(skip, len(candidates)):
-                if len(found) == amount:
-                    return Page(tuple(found), f"{number}/{position}")
-                found.append((candidates[position], outcomes[position]))
+                if len(rows) == amount:
+                    return Page(tuple(rows), f"{number}/{position}")
+                rows.append((candidates[position], outcomes[position]))
             skip = 0
-        return Page(tuple(found), None)
+        return Page(tuple(rows), None)
 
     def put_plan(self, plan: Plan) -> None:
         """Write the plan: the mark is done. One object write."""

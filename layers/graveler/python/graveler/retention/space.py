@@ -270,10 +270,10 @@ class _Survey:
         if unread:
             marks.add(unread, engine.mark(self._objects, unread, told))
         marks.save(trees, of_range, lambda objects, files, alive: engine.merge(objects, files, alive, told), MOST_FILES)
-        found = [0] * len(marks.alive(()))
+        range_masks = [0] * len(marks.alive(()))
         for number, mask in of_range.items():
-            found[number] = mask
-        return found
+            range_masks[number] = mask
+        return range_masks
 
     def _write_staged(self, states: Sequence[BranchState], dumped: Names, file: IO[bytes]) -> None:
         """Write the rows of staged objects by the number of their branch, followed by those of dumps."""
@@ -322,18 +322,18 @@ class _Survey:
     def _told(self, tallies: Mapping[int, Tally], unknown: Unknown) -> Space:
         history = sum(bit for *_, bit in self._holders)
         log = sum(bits for kind, _, bits, _ in self._holders if kind is HolderKind.LOG)  # expires by itself
-        found = []
-        for kind, name, bits, own in self._holders:
-            mine = {mask: tally for mask, tally in tallies.items() if mask & bits}
+        holdings = []
+        for kind, name, bits, own_bit in self._holders:
+            used = {mask: tally for mask, tally in tallies.items() if mask & bits}
             holding = Holding(
                 kind,
                 name,
-                _total(mine.values()),
-                _total(tally for mask, tally in mine.items() if not mask & ~(bits | log)),
-                _total(tally for mask, tally in mine.items() if mask & own and not mask & ~(history | log)),
+                _total(used.values()),
+                _total(tally for mask, tally in used.items() if not mask & ~(bits | log)),
+                _total(tally for mask, tally in used.items() if mask & own_bit and not mask & ~(history | log)),
             )
             if kind in (HolderKind.BRANCH, HolderKind.TAG) or holding.held.files:
-                found.append(holding)
+                holdings.append(holding)
         files: dict[str, Tally] = {}
         for stored in self._objects.list(_INSIDE):
             folder = stored.key.split("/", 2)[1]
@@ -342,7 +342,7 @@ class _Survey:
             if stored.key >= _INSIDE:
                 break
             unknown.add(stored)
-        return Space(tuple(found), _total(tallies.values()), tallies.get(0, Tally()), files, unknown.tally)
+        return Space(tuple(holdings), _total(tallies.values()), tallies.get(0, Tally()), files, unknown.tally)
 
 
 def _total(tallies: Iterable[Tally]) -> Tally:

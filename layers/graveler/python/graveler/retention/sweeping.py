@@ -53,20 +53,20 @@ class Sweeper:
         for number, candidate in enumerate(candidates):
             simple = not _is_kept(mode, candidate) and candidate.kind not in (*_PUT_AGAIN, Kind.UPLOAD)
             (together if simple else alone).append(number)
-        groups = [together[at : at + _TOGETHER] for at in range(0, len(together), _TOGETHER)]
+        groups = [together[start : start + _TOGETHER] for start in range(0, len(together), _TOGETHER)]
 
         def delete(group: list[int]) -> list[Outcome]:
-            found = self._delete([candidates[number] for number in group])
+            group_outcomes = self._delete([candidates[number] for number in group])
             done()
-            return found
+            return group_outcomes
 
         def sweep_one(number: int) -> Outcome:
             outcome = self._patiently(run, mode, candidates[number])
             done()
             return outcome
 
-        for group, found in zip(groups, at_once(self._threads, delete, groups), strict=True):
-            outcomes.update(zip(group, found, strict=True))
+        for group, group_outcomes in zip(groups, at_once(self._threads, delete, groups), strict=True):
+            outcomes.update(zip(group, group_outcomes, strict=True))
         outcomes.update(zip(alone, at_once(self._threads, sweep_one, alone), strict=True))
         return [outcomes[number] for number in range(len(candidates))]
 
@@ -74,17 +74,17 @@ class Sweeper:
         """Delete files on condition of their ETags, as many as the store accepts at a time."""
         backoff = self._backoff()
         outcomes: dict[str, Outcome] = {}
-        left = list(candidates)
-        while left:
-            self._pace.wait(len(left))
+        remaining = list(candidates)
+        while remaining:
+            self._pace.wait(len(remaining))
             try:
-                errors = self._objects.delete_many([(candidate.key, candidate.etag) for candidate in left])
+                errors = self._objects.delete_many([(candidate.key, candidate.etag) for candidate in remaining])
             except (BusyError, UnavailableError) as error:
-                errors = [error] * len(left)
-            outcomes.update((c.key, _outcome(error)) for c, error in zip(left, errors, strict=True))
-            again = {c.key for c, error in zip(left, errors, strict=True) if _may_be_asked_again(error)}
-            left = [candidate for candidate in left if candidate.key in again]
-            if not left:
+                errors = [error] * len(remaining)
+            outcomes.update((c.key, _outcome(error)) for c, error in zip(remaining, errors, strict=True))
+            again = {c.key for c, error in zip(remaining, errors, strict=True) if _may_be_asked_again(error)}
+            remaining = [candidate for candidate in remaining if candidate.key in again]
+            if not remaining:
                 self._pace.answered(len(errors))
             elif not self._waited(backoff):
                 break
@@ -118,8 +118,8 @@ class Sweeper:
         keeps = _is_kept(mode, candidate)
         try:
             if candidate.kind in _PUT_AGAIN:
-                there = self._objects.head(candidate.key)
-                if there.etag != candidate.etag or abs(there.modified - candidate.modified) >= _SAME:
+                stored = self._objects.head(candidate.key)
+                if stored.etag != candidate.etag or abs(stored.modified - candidate.modified) >= _SAME:
                     return Outcome.CHANGED
             if keeps:
                 self._objects.copy(candidate.key, quarantined)
@@ -160,16 +160,16 @@ class Quarantine:
         One listing."""
         if prefix and not run:
             raise InvalidError("name the run whose files to restore; `graveler gc report` lists the runs")
-        behind = f"{QUARANTINE}/{run}/{after}" if after else ""
-        return self._objects.list(f"{QUARANTINE}/{run}/{prefix}" if run else f"{QUARANTINE}/", behind)
+        start = f"{QUARANTINE}/{run}/{after}" if after else ""
+        return self._objects.list(f"{QUARANTINE}/{run}/{prefix}" if run else f"{QUARANTINE}/", start)
 
     def restore(self, run: str, prefix: str = "", after: str = "") -> Iterator[tuple[str, bool]]:
         """Restore files to their keys, those whose key is greater than ``after``. Yields each key, and whether it was restored;
         False: the key exists, and the file stays in quarantine. Restored files are young, so they stay for a grace period. Three
         requests each. :class:`NotFoundError` if none is found."""
-        found = False
+        is_found = False
         for stored in self.files(run, prefix, after):
-            found = True
+            is_found = True
             key = stored.key.removeprefix(f"{QUARANTINE}/{run}/")
             if self._is_there(key):
                 yield key, False
@@ -178,7 +178,7 @@ class Quarantine:
             with suppress(ObjectMissingError, ObjectConditionError):
                 self._objects.delete(stored.key, if_match=stored.etag)
             yield key, True
-        if not found and not after:
+        if not is_found and not after:
             raise NotFoundError(
                 f"quarantine has no files of run {run!r} that start with {prefix!r}; their time may be over"
             )

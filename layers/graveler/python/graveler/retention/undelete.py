@@ -56,19 +56,19 @@ class Undelete:
 
     def deleted(self, since: float) -> "Iterator[DeletedObject]":
         """Return what was deleted since then (Unix seconds). One request per 1,000 versions of the namespace."""
-        return (each for each in self._versions.deleted(since=since) if not each.key.startswith(_LEFT_OUT))
+        return (entry for entry in self._versions.deleted(since=since) if not entry.key.startswith(_LEFT_OUT))
 
     def bring_back(self, deleted: "Iterable[DeletedObject]", *, dry_run: bool = False) -> Undeleted:
         """Recover these, or with ``dry_run`` only report what would be. May be repeated; what was recovered before an error
         stays. One request per 1,000, none with ``dry_run``."""
         rest, total = iter(deleted), Undeleted()
         while some := list(islice(rest, _TOGETHER)):
-            wrong = {each.key: "no version of it is left" for each in some if each.size is None}
-            found = [each for each in some if each.size is not None]
-            if found and not dry_run:
-                wrong |= self._versions.bring_back(found)
-            sizes = [each.size or 0 for each in some if each.key not in wrong]
-            total += Undeleted(len(sizes), sum(sizes), tuple(f"{key}: {why}" for key, why in wrong.items()))
+            wrong = {entry.key: "no version of it is left" for entry in some if entry.size is None}
+            restorable = [entry for entry in some if entry.size is not None]
+            if restorable and not dry_run:
+                wrong |= self._versions.bring_back(restorable)
+            sizes = [entry.size or 0 for entry in some if entry.key not in wrong]
+            total += Undeleted(len(sizes), sum(sizes), tuple(f"{key}: {reason}" for key, reason in wrong.items()))
         return total
 
     def of_commit(self, ref: str) -> Undeleted:
@@ -76,7 +76,7 @@ class Undelete:
         request per 1,000 versions in the namespace; one per 1,000 that are recovered; and those of a scan."""
         repository = self._repository
         commit = repository.commit_of(ref)
-        deleted = {each.key: each for each in self._versions.deleted()}
+        deleted = {deleted_object.key: deleted_object for deleted_object in self._versions.deleted()}
 
         def bring(keys: Iterable[str]) -> Undeleted:
             return self.bring_back(deleted.pop(key) for key in keys if key in deleted)
@@ -84,6 +84,6 @@ class Undelete:
         done = bring([f"{COMMITS_FOLDER}/{commit.id}", f"{FOLDER}/{METARANGES}/{commit.metarange}"])
         tree = repository.tree(commit.id)
         done += bring(f"{FOLDER}/{RANGES}/{tree.info(number).name}" for number in range(len(tree)))
-        own = f"{repository.repository.namespace}/"
+        namespace = f"{repository.repository.namespace}/"
         addresses = (entry.address for entry in repository.objects(commit.id))
-        return done + bring(address.removeprefix(own) for address in addresses if address.startswith(own))
+        return done + bring(address.removeprefix(namespace) for address in addresses if address.startswith(namespace))

@@ -104,17 +104,17 @@ class CommitWork:
             if not backoff.wait():
                 raise busy(self._request.branch)
 
-    def _taken(self, own: Token | None, earlier: Token | None) -> Plan:
+    def _taken(self, token: Token | None, earlier: Token | None) -> Plan:
         """Return the plan for when nothing is left to commit: an earlier attempt, or another commit, took the changes, including
         those of the previous round, whose token was ``earlier``. :class:`RestagedError`."""
         if (done := done_before(self._repository, self._request.info.request_id)) is not None:
             return Plan((), done=done)
-        if own is not None:
-            return Plan((), done=taken_by_another(self._repository, self._request.branch, own).id)
-        made = commit_of_changes(self._repository, earlier)
-        if made is None:
+        if token is not None:
+            return Plan((), done=taken_by_another(self._repository, self._request.branch, token).id)
+        commit = commit_of_changes(self._repository, earlier)
+        if commit is None:
             raise no_changes(self._request.branch)
-        return Plan((), done=made.id)
+        return Plan((), done=commit.id)
 
     def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
         """See :class:`PartedWork`. The head's metarange, the ranges that change in the interval, one table read for each shard
@@ -153,8 +153,8 @@ class CommitWork:
             if joined is None:
                 planned_on = self._repository.trees.load(plan.trees[0])
                 parts = (Tree(before.store, result.lasts, result.packed) for result in results())
-                made = join_parts(before.store, split, parts, [planned_on])
-                joined = Joined((planned_on,), made, sizes.in_place)
+                tree = join_parts(before.store, split, parts, [planned_on])
+                joined = Joined((planned_on,), tree, sizes.in_place)
             return joined.on((before,), split, lambda interval: apply_part(before, changes, interval, split))
 
         if plan.rest:
@@ -187,12 +187,12 @@ class CommitWork:
 
     def give_up(self) -> None:
         """See :class:`PartedWork`. The next commit takes what was sealed, at once. Two table reads, one write."""
-        own = own_token(self._repository, self._repository.branches.state(self._request.branch), self._operation)
-        if own is not None:
-            release(self._repository, own, self._operation)
+        token = own_token(self._repository, self._repository.branches.state(self._request.branch), self._operation)
+        if token is not None:
+            release(self._repository, token, self._operation)
 
-    def _holding(self, own: Token | None) -> AbstractContextManager[None]:
-        return holding(self._repository, own, self._operation, self._request.info.request_id, HANDOVER)
+    def _holding(self, token: Token | None) -> AbstractContextManager[None]:
+        return holding(self._repository, token, self._operation, self._request.info.request_id, HANDOVER)
 
 
 def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[tuple[bytes, int]]:
@@ -200,8 +200,8 @@ def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[t
     lie, and how many. For each token a table read for each of at most :data:`_STRATA` intervals of the tree's keys, and up to
     :data:`_TAIL` behind them."""
     count = min(len(tree), _STRATA)
-    numbers = [len(tree) * at // count for at in range(count)] if count else []
-    found: list[tuple[bytes, int]] = []
+    numbers = [len(tree) * index // count for index in range(count)] if count else []
+    sampled: list[tuple[bytes, int]] = []
     for token in tokens:
         shards = shard_count(token)
         starts = [b"" if number == 0 else tree.lasts[number - 1] + b"\0" for number in numbers]
@@ -210,17 +210,17 @@ def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[t
         for number, stop, (keys, more) in zip(
             numbers, stops, staged.sample(token, list(zip(starts, ends, strict=True))), strict=True
         ):
-            found += [(key, shards) for key in keys]
+            sampled += [(key, shards) for key in keys]
             if more:  # assume that the rest of the interval is like its beginning
                 reached = bisect_left(tree.lasts, keys[-1]) + 1
-                each = max(1, len(keys) * shards // (reached - number))
-                found += [(tree.lasts[at], each) for at in range(reached, stop)]
+                weight = max(1, len(keys) * shards // (reached - number))
+                sampled += [(tree.lasts[index], weight) for index in range(reached, stop)]
         start = tree.lasts[-1] + b"\0" if len(tree) else b""
         for _ in range(_TAIL):
             ((keys, more),) = staged.sample(token, [(start, None)])
             if keys:
-                found.append((keys[-1], len(keys) * shards))
+                sampled.append((keys[-1], len(keys) * shards))
                 start = keys[-1] + b"\0"
             if not more:
                 break
-    return sorted(found)
+    return sorted(sampled)

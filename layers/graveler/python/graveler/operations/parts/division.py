@@ -59,7 +59,7 @@ class PartedWork(Protocol):
 
 
 def planned(
-    what: bytes,
+    terms: bytes,
     trees: Sequence[Tree],
     points: Sequence[Point],
     sizes: Sizes,
@@ -67,20 +67,20 @@ def planned(
     begun: PartialResult | None = None,
 ) -> tuple[PlannedPart, ...]:
     """Return parts of similar work; with the bounds of an earlier round, if there was one: so unchanged parts are already done.
-    So is what a call had ``begun``, if that was on these trees: it is the first part then. ``what`` is everything that a part
+    So is what a call had ``begun``, if that was on these trees: it is the first part then. ``terms`` is everything that a part
     depends on besides the trees."""
     if before is None:
-        if begun is not None and begun.part == part_name(what, trees, (None, begun.upto)):
+        if begun is not None and begun.part == part_name(terms, trees, (None, begun.upto)):
             pieces = cut_behind(begun.upto, points, sizes.parts, sizes.records)
         else:
             pieces = cut(points, sizes.parts, sizes.records)
     else:
         pieces = cut_at(points, [end for part in before.parts if (end := part.interval[1]) is not None])
-    return tuple(_part(what, trees, piece) for piece in pieces)
+    return tuple(_part(terms, trees, piece) for piece in pieces)
 
 
-def _part(what: bytes, trees: Sequence[Tree], piece: Piece) -> PlannedPart:
-    return PlannedPart(piece.interval, piece.load, part_name(what, trees, piece.interval))
+def _part(terms: bytes, trees: Sequence[Tree], piece: Piece) -> PlannedPart:
+    return PlannedPart(piece.interval, piece.load, part_name(terms, trees, piece.interval))
 
 
 def begun_result(trees: Trees, begun: PartialResult | None, part: PlannedPart) -> PartResult | None:

@@ -56,7 +56,7 @@ class ImportWork:
         """See :class:`PartedWork`. The listing; its ranges written."""
         del plan
         tree = build_source(self._repository, self._source_at(self._in_order[number], progress))
-        infos = [tree.info(at) for at in range(len(tree))]
+        infos = [tree.info(index) for index in range(len(tree))]
         records, size = sum(info.count for info in infos), sum(info.size for info in infos)
         return PartResult(tree.lasts, tree.packed, (), records, size)
 

@@ -13,9 +13,9 @@ class Joined:
     """The tree that parts made of ``trees``: those of the head that was planned on, and others. For one step, which may find the
     branch at several heads, one after the other."""
 
-    def __init__(self, trees: Sequence[Tree], made: Tree, limit: int) -> None:
+    def __init__(self, trees: Sequence[Tree], joined: Tree, limit: int) -> None:
         self._trees = trees
-        self._made = made
+        self._made = joined
         self._limit = limit
 
     def on(self, trees: Sequence[Tree], split: SplitParameters, make: Callable[[Interval], Tree]) -> Tree:

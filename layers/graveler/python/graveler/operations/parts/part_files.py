@@ -93,10 +93,10 @@ class PartFiles:
 
     def expect_plan(self, number: int) -> Plan:
         """Return the plan of a round. One object read. :class:`NotFoundError`."""
-        found = self.plan(number)
-        if found is None:
+        plan = self.plan(number)
+        if plan is None:
             raise NotFoundError(f"{self._plan_key(number)} does not exist; plan the operation first, round {number}")
-        return found
+        return plan
 
     def keep_plan(self, number: int, plan: Plan) -> Plan:
         """Store the plan of a round, unless there is one: then that one counts. Return the one that counts. One object write."""
@@ -110,7 +110,7 @@ class PartFiles:
         """Return the finished parts of a plan, by their numbers, and what was to be read for each. An object listing: one request
         for each 1,000 parts that are done in all rounds."""
         folder = f"{self._folder}/parts/"
-        names = {found.key.removeprefix(folder) for found in self._objects.list(folder)}
+        names = {stored.key.removeprefix(folder) for stored in self._objects.list(folder)}
         return {number: part.load for number, part in enumerate(plan.parts) if part.name in names}
 
     def result(self, part: PlannedPart) -> PartResult | None:
@@ -123,12 +123,12 @@ class PartFiles:
 
     def expect_result(self, part: PlannedPart) -> PartResult:
         """Return the result of a part. One object read. :class:`NotFoundError`."""
-        found = self.result(part)
-        if found is None:
+        result = self.result(part)
+        if result is None:
             raise NotFoundError(
                 f"{self._folder}/parts/{part.name} does not exist; run this part of the operation first"
             )
-        return found
+        return result
 
     def expect_results(self, plan: Plan) -> list[PartResult]:
         """Return the results of all parts of a plan, in order. One object read for each, for many parts several at a time.

@@ -48,8 +48,8 @@ class RewriteWork:
         expect_other_split(self._repository, self._landing.branch, head, tree, self._split)
         infos = (tree.info(number) for number in range(len(tree)))
         points = [Point(info.last, Load(info.count, 1, info.size)) for info in infos]
-        what = b"rewrite\0" + msgspec.msgpack.encode(self._split)
-        return Plan(planned(what, (tree,), points, sizes, before), head.id, (tree.name(),))
+        terms = b"rewrite\0" + msgspec.msgpack.encode(self._split)
+        return Plan(planned(terms, (tree,), points, sizes, before), head.id, (tree.name(),))
 
     def run(self, plan: Plan, number: int, progress: ObjectProgress) -> PartResult:
         """See :class:`PartedWork`. The metarange, and the ranges of the interval; as much written."""
@@ -68,10 +68,10 @@ class RewriteWork:
             expect_other_split(self._repository, self._landing.branch, head, before, self._split)
             if joined is None:
                 parts = (Tree(before.store, result.lasts, result.packed) for result in results())
-                made = join_parts(before.store, self._split, parts)
-                joined = Joined((self._repository.trees.load(plan.trees[0]),), made, sizes.in_place)
-            made = joined.on((before,), self._split, lambda interval: recut(_ranges(before, interval), self._split))
-            return rewrite_draft(self._repository, made, self._split)
+                tree = join_parts(before.store, self._split, parts)
+                joined = Joined((self._repository.trees.load(plan.trees[0]),), tree, sizes.in_place)
+            tree = joined.on((before,), self._split, lambda interval: recut(_ranges(before, interval), self._split))
+            return rewrite_draft(self._repository, tree, self._split)
 
         return land(self._repository, self._landing, lambda: build, self._deadline)
 
@@ -88,6 +88,6 @@ def _ranges(tree: Tree, interval: Interval) -> Tree:
     """Return the ranges whose last key lies in an interval: of adjacent intervals each range is in one. (A bound of an
     earlier round may lie inside of a range by now; the parts' trees are adjacent all the same.)"""
     after, upto = interval
-    first = 0 if after is None else bisect_right(tree.lasts, after)
+    start = 0 if after is None else bisect_right(tree.lasts, after)
     stop = len(tree) if upto is None else bisect_right(tree.lasts, upto)
-    return Tree(tree.store, tree.lasts[first:stop], tree.packed[first:stop])
+    return Tree(tree.store, tree.lasts[start:stop], tree.packed[start:stop])

@@ -57,8 +57,8 @@ class ThreeWayWork:
         base, source = trees_of(self._repository, chosen.base, chosen.source)
         split = split_at(self._repository, head)
         trees = base, source, destination
-        what = merge_terms(self._strategies, split)
-        parts = planned(what, trees, merge_points(*trees), sizes, before, self._begun)
+        terms = merge_terms(self._strategies, split)
+        parts = planned(terms, trees, merge_points(*trees), sizes, before, self._begun)
         names = base.name(), source.name(), destination.name()
         return Plan(parts, head.id, names, recut=split_at(self._repository, chosen.source) != split, split=split)
 
@@ -97,26 +97,26 @@ class ThreeWayWork:
                 conflicts.extend(merged.conflicts)
                 return merged.tree or self._repository.trees.empty()
 
-            made = joined.on((base, source, before), split, make)
+            tree = joined.on((base, source, before), split, make)
             if conflicts:
                 raise conflict_error(self._repository, self._undertaking, tuple(conflicts))
-            return draft(self._undertaking, chosen, made, head, before)
+            return draft(self._undertaking, chosen, tree, head, before)
 
         return land_built(self._repository, self._undertaking, build, self._deadline)
 
-    def _joined(self, plan: Plan, found: Sequence[PartResult], head: Commit, limit: int) -> Joined:
+    def _joined(self, plan: Plan, results: Sequence[PartResult], head: Commit, limit: int) -> Joined:
         """Join the results of the parts on the head that was planned on. :class:`MergeConflictError`, if that is still the
         head."""
-        conflicts = tuple(conflict for result in found for conflict in result.conflicts)
+        conflicts = tuple(conflict for result in results for conflict in result.conflicts)
         if conflicts and head.id != plan.head:
             raise AnotherRoundError  # some may have gone
         if conflicts:
             raise conflict_error(self._repository, self._undertaking, conflicts)
         base, source, destination = map(self._repository.trees.load, plan.trees)
-        known = [destination] if plan.recut else [destination, source]
-        parts = (Tree(destination.store, result.lasts, result.packed) for result in found)
-        made = join_parts(destination.store, self._split(plan), parts, known)
-        return Joined((base, source, destination), made, limit)
+        reusable = [destination] if plan.recut else [destination, source]
+        parts = (Tree(destination.store, result.lasts, result.packed) for result in results)
+        tree = join_parts(destination.store, self._split(plan), parts, reusable)
+        return Joined((base, source, destination), tree, limit)
 
     def _split(self, plan: Plan) -> SplitParameters:
         """Return the split parameters of the head that was planned on."""
