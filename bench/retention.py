@@ -25,13 +25,13 @@ from tests.support.instruments import CountingObjects
 
 from graveler.lake.clock import SystemClock
 from graveler.model import MetarangeName, ObjectEntry, SplitParameters
-from graveler.retention.comparing import Listed, unneeded
+from graveler.retention.comparison import Listed, unneeded
 from graveler.retention.engine import InProcess
-from graveler.retention.marking import Marks
-from graveler.retention.pace import Pace
+from graveler.retention.marks import Marks
+from graveler.retention.rate_limit import Pace
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Mode
-from graveler.retention.sweeping import Sweeper
+from graveler.retention.sweeper import Sweeper
 from graveler.runtime.local import LocalRuntime
 from graveler.storage.objects.folder import FolderObjects
 from graveler.storage.objects.port import Objects

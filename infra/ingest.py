@@ -25,7 +25,7 @@ SECONDS: Final = 300
 """Of a function that works on a batch, the commit that it makes due included."""
 
 TRIES: Final = 20
-"""Of a message that might succeed, some hours long (:data:`graveler.functions.ingesting.LONGEST_WAIT`)."""
+"""Of a message that might succeed, some hours long (:data:`graveler.functions.ingest_entry.LONGEST_WAIT`)."""
 
 BATCH: Final = 480
 """Messages of a batch: ten transactions of graveler.ingest.ingester.CHUNK keys."""
@@ -37,7 +37,7 @@ CLOCK_MINUTES: Final = 1
 OVERDUE: Final = "a commit is due and cannot be made"
 PENDING: Final = "something has been pending for too long"
 UNREAD: Final = "an item of ingest cannot be read"
-"""As in graveler.functions.ingesting."""
+"""As in graveler.functions.ingest_entry."""
 
 DUTY: Final = Duty(
     "what lands in buckets, and the commits of it",

@@ -171,7 +171,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a transaction's lease is watched for its whole length",
-        "retention/abandoned.py",
+        "retention/abandoned_transactions.py",
         "elif not watch.is_held(lease.branch, lease.beat, LEASE):",
         "else:",
         "retention/test_abandoned.py::test_a_transaction_that_renews_keeps_its_branch_whatever_its_clock_says[right]",
@@ -179,7 +179,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a collector that was suspended watches transactions again from the start",
-        "retention/abandoned.py",
+        "retention/abandoned_transactions.py",
         "if remaining > 0 and self._was_stopped(min(remaining, _PAUSE)):",
         "if remaining > 0 and self._was_stopped(min(remaining, _PAUSE)) and False:",
         "retention/test_abandoned.py::test_a_collector_that_was_stopped_watches_anew",
@@ -1119,7 +1119,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "F5",
         "the collector believes only the file that it requested",
-        "retention/marking.py",
+        "retention/marks.py",
         "        if table.label is None:\n            expect_name(table, name)\n",
         "",
         "retention/test_collector.py::test_an_exchanged_file_stops_the_collector",
@@ -1450,7 +1450,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "an event is stale unless it is newer than the last one",
-        "ingest/judging.py",
+        "ingest/judgement.py",
         "if newest is not None and event.sequencer <= newest.sequencer:",
         "if False:",
         "ingest/test_order.py::test_an_older_event_never_undoes_a_newer_one",
@@ -1466,7 +1466,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "after a reconciliation the source is asked about older events",
-        "ingest/judging.py",
+        "ingest/judgement.py",
         "self._old = bool(reconciled) and (event.time <= reconciled or event.bucket == FILES)",
         "self._old = False",
         "ingest/test_late_events.py::test_no_late_event_undoes_a_reconciling[apply-plain]",
@@ -1474,7 +1474,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "setting back a clock hides no change of a file",
-        "ingest/judging.py",
+        "ingest/judgement.py",
         "return bool(reconciled) and event.bucket == FILES and not rule.is_marker(event.key)",
         "return False",
         "ingest/test_watching.py::test_a_clock_that_is_set_back_hides_no_change_of_a_file",
@@ -1498,7 +1498,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "nothing older replaces objects that an earlier rule has kept",
-        "ingest/judging.py",
+        "ingest/judgement.py",
         "if self._has_kept_younger(stored):",
         "if False:",
         "ingest/test_late_events.py::test_what_was_seen_before_a_rule_was_made_is_not_undone[a rule-keep-plain]",
@@ -1514,7 +1514,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "a process that read a rule's state before a reconciliation does not stage",
-        "ingest/pending.py",
+        "ingest/pending_changes.py",
         'condition: Condition = Matches({"version": before.version}) if before.version else Absent()',
         "condition = None",
         "ingest/test_late_events.py::test_who_read_before_the_reconciling_began_does_not_stage_behind_its_back[3-delete]",
@@ -1522,7 +1522,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "a rule that keeps deleted objects remembers no deletes",
-        "ingest/judging.py",
+        "ingest/judgement.py",
         "if not created and rule.deletes is Deletes.KEEP:",
         "if False:",
         "ingest/test_late_events.py::test_no_order_of_one_keys_events_and_no_cut_tells[keep-plain]",
@@ -1530,7 +1530,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "no older version replaces a kept object",
-        "ingest/judging.py",
+        "ingest/judgement.py",
         "and int(stored.modified) < int(event.time)",
         "and False",
         "ingest/test_late_events.py::test_any_order_and_cut_of_any_history_ends_the_same[reconciled-keep-versioned]",
@@ -1538,7 +1538,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "a marker that reconciliation has counted does not count again",
-        "ingest/judging.py",
+        "ingest/judgement.py",
         "marks = self._marks and not (self._old and self._was_counted(stored))",
         "marks = self._marks",
         "ingest/test_late_events.py::test_a_lost_marker_is_made_good_and_counted_once",
@@ -1562,7 +1562,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "a watch retries failures",
-        "ingest/watching.py",
+        "ingest/watcher.py",
         "events = self._events.due()",
         "events = []",
         "ingest/test_watching.py::test_what_landed_while_the_branch_was_protected_is_taken_when_it_no_longer_is",
@@ -1578,7 +1578,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "the oldest waiting window determines when a commit is due",
-        "ingest/pending.py",
+        "ingest/pending_changes.py",
         "return min(waiting or (changes.since for _, changes in counted))",
         "return max(waiting or [changes.since for _, changes in counted])",
         "ingest/test_windows.py::test_a_window_is_committed_when_it_is_over_and_waits_for_no_other",
@@ -1586,7 +1586,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "late objects join the commit of a waiting window",
-        "ingest/pending.py",
+        "ingest/pending_changes.py",
         "if changes.waits(window, begin)]",
         "]",
         "ingest/test_windows.py::test_every_order_and_cut_of_a_batch_commits_the_same_at_the_same_time[(0, 1, 2, 3, 4, 5)]",
@@ -1602,7 +1602,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "changes that no window counts belong to the window in which they were staged",
-        "ingest/pending.py",
+        "ingest/pending_changes.py",
         "begin = min(begin, self.window)",
         "begin = self.window",
         "ingest/test_windows.py::test_a_state_that_waited_for_the_future_goes_on",
@@ -1610,7 +1610,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "an item counts a bounded number of windows",
-        "ingest/pending.py",
+        "ingest/pending_changes.py",
         "if len(windows) <= MAX_WINDOWS:",
         "if True:",
         "ingest/test_windows.py::test_an_item_stays_small_and_what_comes_puts_nothing_off",
@@ -1626,7 +1626,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "a batch that cannot be processed is a retry of each of its records",
-        "functions/ingesting.py",
+        "functions/ingest_entry.py",
         "        except GravelerError as error:\n            log.error",
         "        except ZeroDivisionError as error:\n            log.error",
         "functions/test_ingesting.py::test_a_batch_whose_rules_cannot_be_read_is_a_retry_of_each_record",
@@ -1634,7 +1634,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "a message that brings about a fault of the program fails alone",
-        "functions/ingesting.py",
+        "functions/ingest_entry.py",
         "if len(part) > 1:",
         "if fault is None:",
         "functions/test_ingesting.py::test_a_fault_that_a_message_brings_about_is_not_that_of_the_others",
@@ -1642,7 +1642,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "a killed run delays its events by minutes",
-        "functions/ingesting.py",
+        "functions/ingest_entry.py",
         "_postpone(function, queues.incoming, records, ceil(of_event.left()))",
         "pass",
         "functions/test_ingesting.py::test_a_fault_of_the_program_is_lambdas_to_count_and_each_record_comes_again_soon",
@@ -1666,7 +1666,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "no commit has the request ID of an older one",
-        "ingest/pending.py",
+        "ingest/pending_changes.py",
         '+ (f"-{self.request}" if self.request else "")',
         "",
         "ingest/test_damaged.py::test_the_advice_for_a_damaged_state_can_be_followed[False-1]",
@@ -1690,7 +1690,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "the transaction of a repository's first pending change marks the repository",
-        "ingest/pending.py",
+        "ingest/pending_changes.py",
         "            writes.append(mark_write(uid))",
         "            pass",
         "ingest/test_clock.py::test_a_minute_costs_a_read_for_each_repository_with_something_pending[1-1]",
@@ -1698,7 +1698,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "a mark is removed only if it is the one that was read",
-        "ingest/waiting.py",
+        "ingest/waiting_repositories.py",
         'tables.delete(Key(PARTITION, uid.encode()), Matches({"mark": mark}))',
         "tables.delete(Key(PARTITION, uid.encode()))",
         "ingest/test_clock.py::test_what_lands_beside_the_clock_is_not_forgotten",
@@ -1706,7 +1706,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "all repositories are checked now and then",
-        "ingest/waiting.py",
+        "ingest/waiting_repositories.py",
         "not isinstance(looked, int) or not 0 <= now - looked < ALL_EVERY",
         "False",
         "ingest/test_clock.py::test_all_repositories_are_looked_at_now_and_then",
@@ -1714,7 +1714,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "if time is short, the next minute begins with another repository",
-        "ingest/due.py",
+        "ingest/due_commits.py",
         "start = int(now // _MINUTE) % len(current) if current else 0",
         "start = 0",
         "ingest/test_clock.py::test_who_has_little_time_comes_to_each_repository_in_its_turn",
@@ -1722,7 +1722,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "changes that wait for too long are reported",
-        "ingest/due.py",
+        "ingest/due_commits.py",
         "if waits and late >= LATE:",
         "if False:",
         "ingest/test_clock.py::test_what_is_pending_for_too_long_is_told[window]",
@@ -1730,7 +1730,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "ingest",
         "a waiting window is counted by itself, however many windows are late",
-        "ingest/pending.py",
+        "ingest/pending_changes.py",
         "joined = late[:2] if len(late) > 1 else begins[-2:]",
         "joined = begins[-2:]",
         "ingest/test_windows.py::test_an_item_stays_small_and_what_comes_puts_nothing_off",

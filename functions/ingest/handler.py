@@ -1,5 +1,5 @@
 """The function ``ingest``: what lands in buckets, from its queue, and the commits that the clock makes due."""
 
-from graveler.functions.ingesting import ingest_handler
+from graveler.functions.ingest_entry import ingest_handler
 
 handler = ingest_handler()

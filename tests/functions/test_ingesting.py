@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from graveler.errors import UnavailableError
 from graveler.functions.configuration import read_configuration
-from graveler.functions.ingesting import (
+from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.ingest_entry import (
     ATTEMPTS,
     LONGEST_WAIT,
     OVERDUE,
@@ -29,15 +30,14 @@ from graveler.functions.ingesting import (
     ingest_handler,
     wait,
 )
-from graveler.functions.opening import open_deployed_lake
 from graveler.functions.sqs import SqsQueue
 from graveler.functions.traffic import Traffic
 from graveler.ingest.events import ObjectEvent
 from graveler.ingest.ingester import Ingester
-from graveler.ingest.pending import decode_pending, pending_key
+from graveler.ingest.pending_changes import decode_pending, pending_key
 from graveler.ingest.results import Batch
 from graveler.ingest.rules import PARTITION, CommitPolicy, RepositoryRules, Rule, RuleStore
-from graveler.ingest.waiting import mark_write
+from graveler.ingest.waiting_repositories import mark_write
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
 from graveler.storage.tables.port import Key

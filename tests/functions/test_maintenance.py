@@ -11,8 +11,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from graveler.errors import UnavailableError
 from graveler.functions.configuration import read_configuration
+from graveler.functions.deployed_lake import open_deployed_lake
 from graveler.functions.maintenance import AGAIN_SECONDS, maintain_handler, sweep, work_on
-from graveler.functions.opening import open_deployed_lake
 from graveler.functions.queue import OperationMessage, QueueStarter
 from graveler.functions.sqs import SqsQueue
 from graveler.functions.traffic import Traffic

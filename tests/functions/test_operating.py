@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, UnavailableError
 from graveler.functions.configuration import read_configuration
-from graveler.functions.dispatching import dispatcher
+from graveler.functions.deployed_lake import open_deployed_lake
 from graveler.functions.executions import ExecutionStarter, execution_name
 from graveler.functions.maintenance import maintain_handler
-from graveler.functions.opening import open_deployed_lake
-from graveler.functions.operating import Caught, operate_handler, why
+from graveler.functions.operate_entry import Caught, operate_handler, why
 from graveler.functions.step_functions import StateMachine
 from graveler.functions.traffic import Traffic
+from graveler.functions.workers import dispatcher
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.operations.machine import Machine

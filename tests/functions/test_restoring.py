@@ -18,7 +18,7 @@ import pytest
 
 from graveler.errors import UnavailableError
 from graveler.functions.entry import INITIALIZATION, api_handler
-from graveler.functions.restoring import SNAPSHOT, renew_process
+from graveler.functions.snapshot import SNAPSHOT, renew_process
 from graveler.storage import aws_requests
 from graveler.storage.aws_requests import Clients
 from graveler.storage.objects import s3 as s3_objects

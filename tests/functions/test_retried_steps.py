@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from graveler.errors import CorruptError
 from graveler.functions.configuration import read_configuration
-from graveler.functions.opening import open_deployed_lake
-from graveler.functions.operating import operate_handler
+from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.operate_entry import operate_handler
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake
 from graveler.operations.dispatcher import Dispatcher

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.functions.configuration import read_configuration
+from graveler.functions.deployed_lake import open_deployed_lake
 from graveler.functions.entry import answered
-from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Traffic
 from tests.functions.conftest import Handler
 from tests.functions.events import event

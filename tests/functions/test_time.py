@@ -6,9 +6,9 @@ import os
 import boto3
 
 from graveler.functions.configuration import read_configuration
+from graveler.functions.deployed_lake import open_deployed_lake
 from graveler.functions.entry import seconds_left
 from graveler.functions.maintenance import maintain_handler
-from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Traffic
 from graveler.model import ObjectEntry, SplitParameters
 from tests.functions.conftest import Handler

@@ -56,7 +56,7 @@ SABOTEUR: Final = """
 import json, os, signal, time
 from pathlib import Path
 from graveler.errors import BusyError
-from graveler.functions.operating import operate_handler
+from graveler.functions.operate_entry import operate_handler
 from sabotage_folder import FOLDER
 
 take = operate_handler()

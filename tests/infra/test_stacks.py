@@ -357,14 +357,14 @@ def test_jobs_of_the_flow_are_there() -> None:
 
 
 def test_ingest_and_its_stack_mean_the_same() -> None:
-    from graveler.functions import ingesting
+    from graveler.functions import ingest_entry
     from graveler.ingest.ingester import CHUNK
 
     source = (Path(__file__).resolve().parents[2] / "infra" / "ingest.py").read_text()
     for name in ("OVERDUE", "PENDING", "UNREAD"):
         said = re.search(rf'^{name}: Final = "(.*)"$', source, re.MULTILINE)
         assert said is not None
-        assert said[1] == getattr(ingesting, name)
+        assert said[1] == getattr(ingest_entry, name)
     assert int(re.search(r"^BATCH: Final = (\d+)$", source, re.MULTILINE)[1]) % CHUNK == 0  # type: ignore[index]
 
 

@@ -6,11 +6,11 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from graveler.ingest import waiting
-from graveler.ingest.due import LATE
+from graveler.ingest import waiting_repositories
+from graveler.ingest.due_commits import LATE
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.rules import CommitPolicy, RuleStore
-from graveler.ingest.waiting import ALL_EVERY
+from graveler.ingest.waiting_repositories import ALL_EVERY
 from graveler.ingest.windows import Window
 from graveler.lake.lake import Lake
 from graveler.storage.tables.port import Key
@@ -71,9 +71,9 @@ def test_a_minute_costs_a_read_for_each_repository_with_something_pending(rules:
 def test_all_repositories_are_looked_at_now_and_then() -> None:
     shore = coast(4, 1)
     land(shore, 2)
-    (mark,) = waiting.waiting(shore.tables, shore.clock.now()).marks
+    (mark,) = waiting_repositories.waiting(shore.tables, shore.clock.now()).marks
     shore.tables.delete(
-        Key(waiting.PARTITION, mark.encode())
+        Key(waiting_repositories.PARTITION, mark.encode())
     )  # as if a process of before had staged it, which marks nothing
     shore.clock.time += ALL_EVERY - 1
     assert shore.ingester().commit_due().commits == ()
@@ -185,4 +185,4 @@ def test_a_repository_that_is_gone_is_looked_at_no_more() -> None:
     shore.lake().delete_repository("r00")
     shore.clock.time += 60
     assert shore.ingester().commit_due().commits == ()
-    assert waiting.waiting(shore.tables, shore.clock.now()).marks == {}
+    assert waiting_repositories.waiting(shore.tables, shore.clock.now()).marks == {}

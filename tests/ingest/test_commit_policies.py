@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import InvalidError
-from graveler.ingest.pending import Amount
+from graveler.ingest.pending_changes import Amount
 from graveler.ingest.results import Batch
 from graveler.ingest.rules import CommitPolicy, Rule
 from graveler.ingest.windows import Window, spelled

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from graveler.ingest import rules, waiting
+from graveler.ingest import rules, waiting_repositories
 from graveler.ingest.events import ObjectEvent
 from graveler.ingest.ledger import Ledger
-from graveler.ingest.pending import pending_key
+from graveler.ingest.pending_changes import pending_key
 from graveler.ingest.results import Batch, Outcome
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.lake.opening.repositories import repository_key
@@ -226,13 +226,13 @@ def test_a_damaged_last_event_stops_its_own_object(whole: bool) -> None:
     assert coast.process(events)[0]["0", "one"] is Outcome.STAGED
 
 
-@pytest.mark.parametrize("key", [waiting._ALL, None], ids=["all", "repository"])
+@pytest.mark.parametrize("key", [waiting_repositories._ALL, None], ids=["all", "repository"])
 @pytest.mark.parametrize("item", [b"\xc1", {"at": "x", "mark": 5}, {}], ids=["no item", "fields", "empty"])
 def test_a_damaged_mark_stops_nothing(key: Key | None, item: Item | bytes) -> None:
     coast = Coast()
     coast.later()
     coast.process(coast.land(0))
-    spoil(coast, lambda _: (key or Key(waiting.PARTITION, coast.uid().encode()), item))
+    spoil(coast, lambda _: (key or Key(waiting_repositories.PARTITION, coast.uid().encode()), item))
     assert len(coast.later().commits) == 6 - 3, "the second rule's changes go with the first one's"
     assert all(coast.staged(name, "main@") == coast.held(name) for name in NAMES)
     coast.process(coast.land(1))

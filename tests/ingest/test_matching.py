@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from graveler.ingest.events import EventKind, ObjectEvent
 from graveler.ingest.ingester import CHUNK, Ingester
-from graveler.ingest.matching import RuleTree
 from graveler.ingest.results import Outcome
+from graveler.ingest.rule_tree import RuleTree
 from graveler.ingest.rules import CommitPolicy, RepositoryRules, Rule, RuleStore
 from graveler.lake.lake import Lake
 from graveler.model import RepositoryUID

@@ -12,7 +12,7 @@ import pytest
 
 from graveler.errors import UnavailableError
 from graveler.ingest.events import EventKind, ObjectEvent
-from graveler.ingest.watch import FolderWatch
+from graveler.ingest.folder_watch import FolderWatch
 from graveler.storage.objects.folder import FolderObjects
 from graveler.values.ignore_rules import Reason
 from tests.cli.support import done, run

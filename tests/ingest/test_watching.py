@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from graveler.cli.local_ingest import LocalIngest
 from graveler.errors import UnavailableError
 from graveler.ingest.events import FILES, EventKind, ObjectEvent
+from graveler.ingest.folder_watch import FolderWatch
 from graveler.ingest.reconcile import Reconciled
 from graveler.ingest.results import Batch
 from graveler.ingest.rules import PARTITION, CommitPolicy, Overwrites, Rule, RuleStore
-from graveler.ingest.watch import FolderWatch
-from graveler.ingest.watching import FIRST, LONGEST, Round, Watcher
+from graveler.ingest.watcher import FIRST, LONGEST, Round, Watcher
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.opening.repositories import repository_key

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from graveler.ingest.events import ObjectEvent
 from graveler.ingest.ingester import CHUNK, WINDOWS_APART, Ingester
-from graveler.ingest.pending import (
+from graveler.ingest.pending_changes import (
     MAX_WINDOWS,
     NO_WINDOW,
     Amount,

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from graveler.errors import BusyError, GravelerError, NoChangesError, PreconditionError, UnavailableError
-from graveler.functions.operating import Step, take
+from graveler.functions.operate_entry import Step, take
 from graveler.lake.repository import OpenRepository
 from graveler.lake.turns import KEPT
 from graveler.operations.dispatcher import Dispatcher

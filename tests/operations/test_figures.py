@@ -9,7 +9,7 @@ from bench.operations_paper import RECORD_SECONDS, events
 
 from graveler.api.background import REMEMBERED
 from graveler.api.settings import DEFAULT_OPERATION_RECORDS, DEFAULT_REQUEST_SECONDS
-from graveler.functions import ingesting
+from graveler.functions import ingest_entry
 from graveler.ingest.results import Outcome
 from graveler.lake.clock import GRACE, Polls
 from graveler.lake.committing.commit import _AHEAD
@@ -126,7 +126,7 @@ INGEST: Final = [
     f"Batches have up to {infra('ingest', 'BATCH')} messages, of {words(infra('ingest', '_WINDOW_SECONDS'))} seconds",
     f"{words(INGEST_AT_ONCE)} functions work at once",
     {1: "are made every minute"}[infra("ingest", "CLOCK_MINUTES")],
-    f"(up to {minutes(ingesting.LONGEST_WAIT)}), {ingesting.TRIES} times",
+    f"(up to {minutes(ingest_entry.LONGEST_WAIT)}), {ingest_entry.TRIES} times",
     f"`{Outcome.POISON.value}`",
 ]
 
@@ -154,7 +154,7 @@ def test_a_page_says_what_the_code_does(page: str, phrase: str) -> None:
 
 
 def test_figures_that_belong_together_do() -> None:
-    assert infra("ingest", "TRIES") == ingesting.TRIES
+    assert infra("ingest", "TRIES") == ingest_entry.TRIES
     assert patience() > KEPT, "an operation that died fails nobody who waits"
     assert claims.BEAT < claims.LEASE / 2
     assert machine.RENEWAL < machine.LEASE / 2

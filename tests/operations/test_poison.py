@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from graveler.functions.operating import Step, take
+from graveler.functions.operate_entry import Step, take
 from graveler.lake.repository import OpenRepository
 from graveler.operations import one_process
 from graveler.operations.dispatcher import Dispatcher

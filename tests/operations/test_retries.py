@@ -10,8 +10,8 @@ import pytest
 import graveler
 from graveler import errors
 from graveler.errors import AnswerLostError, BusyError, GravelerError, TooLateError, UnavailableError, may_pass
-from graveler.functions import operating
-from graveler.functions.operating import operate_handler
+from graveler.functions import operate_entry
+from graveler.functions.operate_entry import operate_handler
 from graveler.operations.failures import of_kind
 from graveler.operations.machine import Machine
 from infra.state_machine import definition
@@ -92,7 +92,7 @@ def raised(kind: type[GravelerError], patch: pytest.MonkeyPatch) -> str:
         error.args = ("why",)
         raise error
 
-    patch.setattr(operating, "Function", Opened)
+    patch.setattr(operate_entry, "Function", Opened)
     patch.setattr(Machine, "plan", fails)
     with pytest.raises(GravelerError) as told:
         operate_handler()({"step": "plan", "repository": "r", "operation": "o", "attempt": 1}, Context())

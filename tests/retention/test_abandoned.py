@@ -20,7 +20,7 @@ from graveler.lake.clock import GRACE
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.retention.abandoned import Abandoned
+from graveler.retention.abandoned_transactions import Abandoned
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode, Summary

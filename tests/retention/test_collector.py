@@ -23,7 +23,7 @@ from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.rules import DAY
 from graveler.retention.runs import LEASE, Claim, Kind, Mode, Outcome, Plan, Runs, Tally
-from graveler.retention.sweeping import QUARANTINE
+from graveler.retention.sweeper import QUARANTINE
 from graveler.storage.tables.port import Key, Matches
 from graveler.tree.sstable import write_table
 from graveler.tree.tree import Tree

@@ -11,7 +11,7 @@ from graveler.operations.kinds import KINDS
 from graveler.operations.runner import Runner
 from graveler.operations.store import OperationState
 from graveler.operations.work import Report
-from graveler.retention import measuring, report
+from graveler.retention import report, space_operation
 from graveler.retention.operation import ALL_KINDS, KIND, CollectRequest, collect_garbage
 from graveler.retention.runs import Mode, Outcome, Runs
 from tests.lake.support import World
@@ -56,4 +56,4 @@ def test_where_pyarrow_is_missing_there_is_no_table_and_the_run_says_so(monkeypa
 
 
 def test_a_deployment_knows_it_and_all_others() -> None:
-    assert set(ALL_KINDS) == {*KINDS, KIND, measuring.KIND, reconciling.KIND}
+    assert set(ALL_KINDS) == {*KINDS, KIND, space_operation.KIND, reconciling.KIND}

@@ -9,9 +9,9 @@ from graveler.errors import BusyError, GravelerError, UnavailableError
 from graveler.lake.clock import GRACE
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.retention.pace import Pace
+from graveler.retention.rate_limit import Pace
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Summary, Tally
-from graveler.retention.sweeping import Sweeper
+from graveler.retention.sweeper import Sweeper
 from graveler.storage.objects.memory import MemoryObjects
 from graveler.storage.objects.port import NotPermittedError, StoredObject, UnfinishedUpload
 from tests.lake.support import FakeClock, World

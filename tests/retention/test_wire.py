@@ -15,9 +15,9 @@ from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.retention.pace import Pace
+from graveler.retention.rate_limit import Pace
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome
-from graveler.retention.sweeping import Sweeper
+from graveler.retention.sweeper import Sweeper
 from graveler.storage.objects.s3 import S3Objects, S3Settings
 from graveler.storage.tables.memory import MemoryTables
 from graveler.system.retries import Retries
@@ -142,7 +142,7 @@ def test_a_server_that_stays_busy_is_given_up_on_and_the_next_run_removes_the_re
     before, garbage = contents(place.repository(), "main"), len(place.data())
     collector = place.repository(2 * AGE, troubled(proxy, 1))
     proxy.begin(lambda operation, _: SLOW_DOWN if operation in ("POST", "DELETE") else None)
-    with patch("graveler.retention.sweeping._PATIENCE", 0.2):
+    with patch("graveler.retention.sweeper._PATIENCE", 0.2):
         summary = Garbage(collector, Options(Mode.DELETE, threads=1, rate=1e6, parquet=False)).run()
     proxy.begin(lambda *_: None)
     assert summary.total(Outcome.FAILED).files == sum(tally.files for tally in summary.plan.found.values()) > 5

@@ -18,7 +18,7 @@ from graveler.model import RetentionRules
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.listing import Comparison, ListingInterval, Unknown, candidates, intervals
-from graveler.retention.marking import write_names
+from graveler.retention.marks import write_names
 from graveler.retention.runs import Mode, Summary
 from graveler.spark.garbage import SparkEngine
 from graveler.spark.jobs.frame import run_job

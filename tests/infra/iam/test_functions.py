@@ -11,10 +11,10 @@ import pytest
 from botocore.client import BaseClient
 
 from graveler.functions.configuration import read_configuration
+from graveler.functions.deployed_lake import open_deployed_lake
 from graveler.functions.entry import api_handler
-from graveler.functions.ingesting import ingest_handler
+from graveler.functions.ingest_entry import ingest_handler
 from graveler.functions.maintenance import maintain_handler
-from graveler.functions.opening import open_deployed_lake
 from graveler.functions.traffic import Traffic
 from tests.functions.conftest import authorization, deployment, write
 from tests.functions.events import event

@@ -11,7 +11,7 @@ import pytest
 
 from graveler.access import keys, principal_rules, tokens
 from graveler.api import idempotency, reserved_names
-from graveler.ingest import rules, waiting
+from graveler.ingest import rules, waiting_repositories
 from graveler.lake.opening import nesting, repositories
 from graveler.storage.objects.tree_files import FOLDER
 from graveler.storage.secrets import keyring
@@ -48,7 +48,7 @@ def test_partitions_and_the_folder_of_metadata_are_the_engines() -> None:
     assert of_keys == set(OF_KEYS)
     of_repositories = {
         *(repositories.PARTITION, repositories.DELETED_PARTITION, repositories.NAMESPACES_PARTITION, nesting._NOTES),
-        *(reserved_names.PARTITION, idempotency.PARTITION, rules.PARTITION, waiting.PARTITION),
+        *(reserved_names.PARTITION, idempotency.PARTITION, rules.PARTITION, waiting_repositories.PARTITION),
     }
     assert of_repositories == {name for name in OF_REPOSITORIES if not re.match("[0-9a-f]{16}/", name)}
     assert foreign_places.METADATA == FOLDER

@@ -18,12 +18,12 @@ from graveler.api.application import Application
 from graveler.api.response import JSON_TYPE
 from graveler.api.settings import DEFAULT_MAX_BODY
 from graveler.functions.configuration import Configuration, read_configuration
-from graveler.functions.dispatching import dispatcher
+from graveler.functions.deployed_lake import connect, open_deployed_lake
 from graveler.functions.front_door import REFUSAL, FrontDoor
-from graveler.functions.opening import connect, open_deployed_lake
-from graveler.functions.restoring import SNAPSHOT, renew_process
+from graveler.functions.snapshot import SNAPSHOT, renew_process
 from graveler.functions.telemetry import Telemetry
 from graveler.functions.traffic import Traffic
+from graveler.functions.workers import dispatcher
 from graveler.lake.lake import Lake
 from graveler.storage.aws_requests import observe, unobserve
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from graveler.errors import RepositoryNotFoundError, UnavailableError
-from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Context, Event, Function, initialise
 from graveler.functions.queue import OperationMessage, Queue
 from graveler.functions.sqs import SqsQueue
+from graveler.functions.workers import dispatcher
 from graveler.lake.lake import Lake
 from graveler.model import Repository
 from graveler.operations.dispatcher import Dispatcher

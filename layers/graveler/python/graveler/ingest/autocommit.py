@@ -17,7 +17,7 @@ import msgspec
 
 from graveler.errors import BusyError, NoChangesError, TooMuchWorkError
 from graveler.ingest.handover import LongCommits
-from graveler.ingest.pending import NO_WINDOW, Amount, Pending, Taken, decode_pending, pending_key, take
+from graveler.ingest.pending_changes import NO_WINDOW, Amount, Pending, Taken, decode_pending, pending_key, take
 from graveler.ingest.rules import Rule
 from graveler.ingest.windows import spelled
 from graveler.lake.clock import Backoff, Clock

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from graveler.errors import CorruptError, GravelerError, InvalidError, RepositoryNotFoundError
 from graveler.ingest.autocommit import AutoCommitter
-from graveler.ingest.due import DueCommits
+from graveler.ingest.due_commits import DueCommits
 from graveler.ingest.events import ObjectEvent, check_event
 from graveler.ingest.handover import LongCommits
-from graveler.ingest.judging import Plan, Task, judge
+from graveler.ingest.judgement import Plan, Task, judge
 from graveler.ingest.ledger import Ledger, decode_seen
-from graveler.ingest.matching import RuleTree
-from graveler.ingest.pending import Ahead, Pending, decode_pending, pending_key
+from graveler.ingest.pending_changes import Ahead, Pending, decode_pending, pending_key
 from graveler.ingest.results import Batch, Message, Notes, Outcome, Result, by_message, failed
+from graveler.ingest.rule_tree import RuleTree
 from graveler.ingest.rules import Overwrites, RepositoryRules, Rule, RuleStore
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake

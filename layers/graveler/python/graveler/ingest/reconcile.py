@@ -4,7 +4,7 @@ The listing tells where to check; what is staged is decided by reading the objec
 writing on condition that no newer one came. So reconciling undoes no concurrent event.
 
 Nor do later events undo it. Before it reads anything, it records in the rule's state that events up to now do not tell what the
-source holds (:attr:`graveler.ingest.pending.Pending.reconciled`), so that the source is read.
+source holds (:attr:`graveler.ingest.pending_changes.Pending.reconciled`), so that the source is read.
 
 Markers are counted last, when everything they may mark is linked: objects that arrived in a marker's folder during the listing
 are looked for first.
@@ -23,9 +23,9 @@ from graveler.errors import BusyError, GravelerError, InvalidError, NotFoundErro
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.events import FILES
 from graveler.ingest.ingester import CHUNK
-from graveler.ingest.judging import is_newer_marker
+from graveler.ingest.judgement import is_newer_marker
 from graveler.ingest.ledger import BEFORE_ALL, Ledger, Seen, decode_seen
-from graveler.ingest.pending import Amount, Pending, decode_pending, pending_key
+from graveler.ingest.pending_changes import Amount, Pending, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find, ignore_rules
 from graveler.lake.clock import Backoff, Clock

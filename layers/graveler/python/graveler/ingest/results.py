@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
-from graveler.ingest.due import Made, NotMade, Overdue, Unread
+from graveler.ingest.due_commits import Made, NotMade, Overdue, Unread
 from graveler.ingest.events import ObjectEvent, parse_message
 from graveler.ingest.rules import RepositoryRules
 from graveler.model import Commit

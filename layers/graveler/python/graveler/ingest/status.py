@@ -3,7 +3,7 @@
 from msgspec import UNSET, Struct, UnsetType
 
 from graveler.ingest.autocommit import AutoCommitter
-from graveler.ingest.pending import Amount
+from graveler.ingest.pending_changes import Amount
 from graveler.ingest.rules import Rule
 from graveler.ingest.windows import spelled
 from graveler.lake.repository import OpenRepository

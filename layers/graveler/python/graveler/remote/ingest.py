@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from graveler.errors import UnavailableError
-from graveler.ingest.due import Made, NotMade
+from graveler.ingest.due_commits import Made, NotMade
 from graveler.ingest.events import ObjectEvent, to_line
 from graveler.ingest.reconcile import Reconciled, Refused
 from graveler.ingest.results import Batch, Message, Result, by_message, unwanted, worst

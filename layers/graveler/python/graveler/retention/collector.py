@@ -13,14 +13,14 @@ from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.collected import set_collected
 from graveler.lake.opening.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
-from graveler.retention.abandoned import Abandoned
+from graveler.retention.abandoned_transactions import Abandoned
 from graveler.retention.engine import Engine, InProcess, write_chunks
 from graveler.retention.expiry import Expiry
 from graveler.retention.forecast import look_ahead
 from graveler.retention.listing import Comparison, Unknown
-from graveler.retention.marking import Marks
+from graveler.retention.marks import Marks
 from graveler.retention.metadata_files import INSIDE, Needed, OwnFiles
-from graveler.retention.pace import RATE
+from graveler.retention.rate_limit import RATE
 from graveler.retention.report import check_possible, write_report
 from graveler.retention.roots import RootReader, Roots
 from graveler.retention.rules import DAY, Verdict

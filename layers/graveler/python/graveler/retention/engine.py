@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from graveler.lake.clock import Clock
 from graveler.retention.listing import EVERYTHING, Comparison, Unknown, candidates
-from graveler.retention.marking import MOST_FILES, merge_rows, write_rows
-from graveler.retention.pace import Pace
+from graveler.retention.marks import MOST_FILES, merge_rows, write_rows
+from graveler.retention.rate_limit import Pace
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import CHUNK, Candidate, Mode, Runs, Tally
-from graveler.retention.sweeping import Sweeper
+from graveler.retention.sweeper import Sweeper
 from graveler.retention.threads import THREADS
 from graveler.storage.objects.port import Objects
 

@@ -18,7 +18,7 @@ from graveler.retention.rules import judge
 from graveler.retention.run_document import RunDescription, describe
 from graveler.retention.runs import Candidate, Outcome, Plan, Runs, Summary
 from graveler.retention.space import Space, space
-from graveler.retention.sweeping import Quarantine
+from graveler.retention.sweeper import Quarantine
 from graveler.system.progress import Progress, no_progress
 
 

@@ -32,7 +32,7 @@ from graveler.retention.holds import Holds
 from graveler.retention.listing import Unknown
 from graveler.retention.metadata_files import INSIDE
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Tally
-from graveler.retention.sweeping import Sweeper
+from graveler.retention.sweeper import Sweeper
 from graveler.retention.threads import THREADS
 from graveler.staging.changes import StagedChanges
 from graveler.staging.cleanup import CleanupQueue

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.retention.comparing import NAME_BYTES, Listed, unneeded
+from graveler.retention.comparison import NAME_BYTES, Listed, unneeded
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Tally
 from graveler.storage.objects.port import Objects, StoredObject

@@ -9,7 +9,7 @@ from graveler.ingest import operation as reconciling
 from graveler.lake.repository import OpenRepository
 from graveler.operations.kinds import KINDS
 from graveler.operations.work import Report, Work
-from graveler.retention import measuring
+from graveler.retention import space_operation
 from graveler.retention.runs import OPERATION, Mode
 
 KIND: Final = OPERATION
@@ -43,7 +43,7 @@ def collect_garbage(repository: OpenRepository, operation_id: str, request: byte
 ALL_KINDS: Final[Mapping[str, Work]] = {
     **KINDS,
     KIND: collect_garbage,
-    measuring.KIND: measuring.measure_space,
+    space_operation.KIND: space_operation.measure_space,
     reconciling.KIND: reconciling.reconcile_rule,
 }
 """The kinds of operations of a deployment, this one included."""

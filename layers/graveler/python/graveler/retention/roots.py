@@ -24,7 +24,7 @@ from graveler.lake.leases import HeldError, LeaseWatch
 from graveler.lake.objects.traces import Traces
 from graveler.model import CommitID, Repository, Token
 from graveler.operations.store import Operations
-from graveler.retention.comparing import NAME_BYTES
+from graveler.retention.comparison import NAME_BYTES
 from graveler.retention.holds import Holds
 from graveler.retention.rules import KnownCommit
 from graveler.retention.threads import THREADS, at_once

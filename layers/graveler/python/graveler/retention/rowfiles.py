@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from graveler.errors import CorruptError
-from graveler.retention.comparing import NAME_BYTES, ROW, Rows
+from graveler.retention.comparison import NAME_BYTES, ROW, Rows
 from graveler.storage.durable_files import temporary_files
 from graveler.storage.objects.port import Objects
 from graveler.system.temporary_files import own_folder

@@ -25,11 +25,11 @@ from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID, RetentionRules
-from graveler.retention.comparing import BATCH, ROW, Rows
+from graveler.retention.comparison import BATCH, ROW, Rows
 from graveler.retention.engine import InProcess
 from graveler.retention.holds import Holds
 from graveler.retention.listing import EVERYTHING, Unknown, own_objects
-from graveler.retention.marking import MOST_FILES, Marks
+from graveler.retention.marks import MOST_FILES, Marks
 from graveler.retention.roots import Names, RootReader
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.rules import DAY, KnownCommit

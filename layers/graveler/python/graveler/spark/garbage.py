@@ -18,11 +18,11 @@ from graveler.errors import GravelerError
 from graveler.lake.clock import SystemClock
 from graveler.retention.engine import Told, Written, sweep_chunk, write_chunks
 from graveler.retention.listing import Comparison, ListingInterval, Unknown, candidates, intervals
-from graveler.retention.marking import merge_rows, write_names, write_rows
-from graveler.retention.pace import Pace
+from graveler.retention.marks import merge_rows, write_names, write_rows
+from graveler.retention.rate_limit import Pace
 from graveler.retention.rowfiles import RowFile, look_at_rows, name_at, read_rows
 from graveler.retention.runs import FOLDER, Mode, Runs
-from graveler.retention.sweeping import Sweeper
+from graveler.retention.sweeper import Sweeper
 from graveler.retention.threads import THREADS, at_once
 from graveler.spark.connect import expect_jvm
 from graveler.spark.failures import spark_errors

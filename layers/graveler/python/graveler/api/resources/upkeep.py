@@ -21,7 +21,7 @@ from graveler.operations import checks
 from graveler.operations.report_documents import read_report
 from graveler.operations.store import Operation, OperationState
 from graveler.requests.base import Permission
-from graveler.retention import measuring
+from graveler.retention import space_operation
 from graveler.retention.space import Space
 from graveler.wire.documents import MAX_PER_PAGE, Pagination
 from graveler.wire.errors import Error
@@ -72,14 +72,14 @@ def get_check(call: Call, repository: str, id: str, query: RowsQuery) -> Respons
 @routes.post(_SPACE, "startSpaceMeasurement", Permission.ADMIN, responses={202: Started, 404: Error})
 def start_measurement(call: Call, repository: str, body: SpaceCreation) -> Response:
     """Start computing what a repository stores, and which refs hold it."""
-    return _start(call, call.lake.repository(repository), measuring.KIND, msgspec.json.encode(body))
+    return _start(call, call.lake.repository(repository), space_operation.KIND, msgspec.json.encode(body))
 
 
 @routes.get(f"{_SPACE}/{{id}}", "getSpaceMeasurement", Permission.ADMIN, responses={200: SpaceMeasurement, 404: Error})
 def get_measurement(call: Call, repository: str, id: str, query: RowsQuery) -> Response:  # noqa: A002 - as the path says
     """Show the progress of a measurement, and which refs hold what is stored."""
     opened = call.lake.repository(repository)
-    operation = _of_kind(measuring.KIND, call.runner.look(opened, id))
+    operation = _of_kind(space_operation.KIND, call.runner.look(opened, id))
     if operation.state is not OperationState.COMPLETED:
         return json_response(SpaceMeasurement(operation.is_finished, error=_error(operation)))
     found = read_report(opened, operation.id, Space)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from graveler.ingest.results import Batch
     from graveler.ingest.rules import Rule
     from graveler.ingest.status import IngestAmount, IngestStatus, IngestWindow
-    from graveler.ingest.watching import Round
+    from graveler.ingest.watcher import Round
     from graveler.remote.ingest import RemoteIngest
     from graveler.values.ignore_rules import Reason
 
@@ -390,8 +390,8 @@ def _watch(
     once: bool,
     ignore: bool,
 ) -> None:
-    from graveler.ingest.watch import FolderWatch
-    from graveler.ingest.watching import Watcher
+    from graveler.ingest.folder_watch import FolderWatch
+    from graveler.ingest.watcher import Watcher
     from graveler.lake.clock import SystemClock
 
     clock = SystemClock()

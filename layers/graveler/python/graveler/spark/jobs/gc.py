@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from graveler.errors import InvalidError
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.retention.pace import RATE
+from graveler.retention.rate_limit import RATE
 from graveler.retention.report import is_possible
 from graveler.retention.runs import Mode
 from graveler.spark.jobs.frame import Figures, Given, Job, run_job

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from graveler.errors import CorruptError, GravelerError, RepositoryNotFoundError
 from graveler.ingest.autocommit import AutoCommitter
-from graveler.ingest.pending import Pending, decode_pending, pending_key
+from graveler.ingest.pending_changes import Pending, decode_pending, pending_key
 from graveler.ingest.rules import RepositoryRules, Rule, RuleStore
-from graveler.ingest.waiting import forget, looked_at_all, mark_write, waiting
+from graveler.ingest.waiting_repositories import forget, looked_at_all, mark_write, waiting
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
@@ -83,7 +83,7 @@ class DueCommits:
 
         Cost: one table read for the marks of repositories with pending changes. If any exist, one for the rules, one for each of
         these repositories, and the cost of commits; a write per repository with nothing pending any more. Every
-        :data:`graveler.ingest.waiting.ALL_EVERY` seconds one per repository with rules instead, and a write.
+        :data:`graveler.ingest.waiting_repositories.ALL_EVERY` seconds one per repository with rules instead, and a write.
         """
         look = _Look()
         now = self._clock.now()

@@ -12,7 +12,7 @@ from typing import Final
 
 from graveler.errors import BusyError, GravelerError, InvalidError, NotFoundError, UnavailableError
 from graveler.lake.clock import Backoff, Clock
-from graveler.retention.pace import Pace
+from graveler.retention.rate_limit import Pace
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome
 from graveler.retention.threads import at_once
 from graveler.storage.objects.port import (

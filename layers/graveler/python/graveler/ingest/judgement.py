@@ -6,10 +6,10 @@ The newest event counts, by its sequencer, and one older than the last applied o
 created last, however the events are ordered and grouped into batches.
 
 *Reconciliation.* It reads the source, not events, so the sequencer of what it found is unknown. Until some time after it
-(:attr:`graveler.ingest.pending.Pending.reconciled`), an event does not tell what the source holds: it may be older than what was
-found, and its successor lost. So the source is read, and its current object counts. The same applies to events from before the
-rule was made: newer ones may have come when it did not exist, or another one had its name. docs/design/0008-late-events.md has
-the reasons.
+(:attr:`graveler.ingest.pending_changes.Pending.reconciled`), an event does not tell what the source holds: it may be older than
+what was found, and its successor lost. So the source is read, and its current object counts. The same applies to events from
+before the rule was made: newer ones may have come when it did not exist, or another one had its name.
+docs/design/0008-late-events.md has the reasons.
 """
 
 from collections.abc import Callable, Sequence

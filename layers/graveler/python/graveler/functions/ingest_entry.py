@@ -25,10 +25,10 @@ import msgspec
 
 from graveler.api.ingest_commits import OperationCommits
 from graveler.errors import GravelerError, UnavailableError
-from graveler.functions.dispatching import dispatcher
 from graveler.functions.entry import Context, Event, Function, initialise
 from graveler.functions.queue import Queue
 from graveler.functions.sqs import SqsQueue
+from graveler.functions.workers import dispatcher
 from graveler.ingest.ingester import Ingester
 from graveler.ingest.results import Batch, Message, Outcome, Result
 from graveler.lake.clock import SystemClock

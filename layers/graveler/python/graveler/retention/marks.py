@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from graveler.errors import UNREADABLE, CorruptError, DamagedFileError
 from graveler.lake.importing.external_sort import Block, sort_blocks
-from graveler.retention.comparing import ROW
+from graveler.retention.comparison import ROW
 from graveler.retention.rowfiles import put_rows
 from graveler.retention.threads import at_once
 from graveler.storage.objects.port import ObjectMissingError, Objects

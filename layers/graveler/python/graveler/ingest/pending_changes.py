@@ -19,7 +19,7 @@ import msgspec
 
 from graveler.errors import UNREADABLE, CorruptError
 from graveler.ingest.rules import CommitPolicy
-from graveler.ingest.waiting import mark_write
+from graveler.ingest.waiting_repositories import mark_write
 from graveler.ingest.windows import Window
 from graveler.model import RepositoryUID
 from graveler.storage.tables.port import Absent, Condition, Item, Key, Matches, Put, Write
