@@ -680,7 +680,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C6",
         "a part that a living process works on is not begun again",
         "operations/machine.py",
-        "with self._claims.working_on(self._operations(repository), this_round, number, report.check):",
+        "with self._claims.working_on(operations, replace(operation, round=task.round), number, report.check):",
         "if True:",
         "operations/test_claims.py::test_a_part_that_is_alive_is_not_begun_again",
     ),

@@ -15,11 +15,10 @@ gives up, it calls :meth:`Machine.fail`.
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import Enum
-from threading import Event, Lock, Thread
-from typing import Final
+from threading import Lock
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,6 +43,8 @@ a step that broke down."""
 
 RENEWAL: Final = 60.0
 """Seconds between two signs of life, while steps of an operation are worked on."""
+
+T = TypeVar("T")
 
 _REMEMBERED: Final = 100
 
@@ -110,48 +111,41 @@ class Machine:
 
     def plan(self, task: Task) -> Planned:
         """Cut the work of a round. Cost: as :meth:`Steps.plan`, two table reads and one write."""
-        ended = Planned(Next.ENDED, task.repository, task.operation, task.attempt, task.round)
-        with self._working(task) as opened:
-            if opened is None:
-                return ended
-            repository, operation = opened
+
+        def plan(repository: OpenRepository, operation: Operation) -> Planned:
             number = max(task.round, operation.round)  # the round that an earlier attempt reached
-            try:
-                planned = Steps(repository, operation, self._sizes).plan(number)
-            except GravelerError as error:
-                self._settle(repository, operation, error)
-                return ended
-        return replace(ended, state=Next.PARTS, round=number, numbers=planned.left)
+            planned = Steps(repository, operation, self._sizes).plan(number)
+            return replace(ended, state=Next.PARTS, round=number, numbers=planned.left)
+
+        ended = Planned(Next.ENDED, task.repository, task.operation, task.attempt, task.round)
+        return self._take(task, plan) or ended
 
     def part(self, task: Task, number: int) -> PartDone:
         """Work on a part. :class:`BusyError` while another process does. Cost: as :meth:`Steps.run_part`, two table reads, one
         write a minute for all workers on the operation, and as :meth:`PartClaims.working_on`."""
-        with self._working(task) as opened:
-            if opened is None:
-                return PartDone(Next.ENDED)
-            repository, operation = opened
-            report = Watch(self._operations(repository), operation, self._clock)
-            try:
-                this_round = replace(operation, round=task.round)
-                with self._claims.working_on(self._operations(repository), this_round, number, report.check):
-                    done = Steps(repository, operation, self._sizes).run_part(number, task.round, report)
-            except GravelerError as error:
-                self._settle(repository, operation, error)
-                return PartDone(Next.ENDED)
-        return PartDone(Next.PUBLISH, done.records)
+
+        def run(repository: OpenRepository, operation: Operation) -> PartDone:
+            operations = self._operations(repository)
+            report = Watch(operations, operation, self._clock)
+            with self._claims.working_on(operations, replace(operation, round=task.round), number, report.check):
+                done = Steps(repository, operation, self._sizes).run_part(number, task.round, report)
+            return PartDone(Next.PUBLISH, done.records)
+
+        return self._take(task, run) or PartDone(Next.ENDED)
 
     def publish(self, task: Task) -> Published:
         """Join the parts and publish. Cost: as :meth:`Steps.publish`, three table reads and two writes."""
+
+        def publish(
+            repository: OpenRepository, operation: Operation
+        ) -> tuple[OpenRepository, Operation, Commit | None]:
+            return repository, operation, Steps(repository, operation, self._sizes).publish(task.round)
+
         ended = Published(Next.ENDED, task.repository, task.operation, task.attempt, task.round)
-        with self._working(task) as opened:
-            if opened is None:
-                return ended
-            repository, operation = opened
-            try:
-                commit = Steps(repository, operation, self._sizes).publish(task.round)
-            except GravelerError as error:
-                self._settle(repository, operation, error)
-                return ended
+        published = self._take(task, publish)
+        if published is None:
+            return ended
+        repository, operation, commit = published
         if commit is None:
             return replace(ended, state=Next.PLAN, round=task.round + 1)
         self._complete(repository, operation, commit)
@@ -220,30 +214,26 @@ class Machine:
         self._renewed.saw(renewed)
         return renewed
 
-    @contextmanager
-    def _working(self, task: Task) -> Iterator[tuple[OpenRepository, Operation] | None]:
-        """Open the operation as :meth:`_open`; while the body works, a thread gives signs of life."""
+    def _take(self, task: Task, step: Callable[[OpenRepository, Operation], T]) -> T | None:
+        """Take a step, giving signs of life, and return its result; None if the operation has ended, maybe by this step."""
         opened = self._open(task)
         if opened is None:
-            yield None
-            return
-        operations = self._operations(opened[0])
-        over = Event()
+            return None
+        repository, operation = opened
+        operations = self._operations(repository)
 
         def renew() -> None:
-            while not over.wait(RENEWAL):
-                try:
-                    self._renew(operations, task)
-                except GravelerError as error:
-                    _log.warning("operation %s: the sign of life could not be written: %s", task.operation, error)
+            try:
+                self._renew(operations, task)
+            except GravelerError as error:
+                _log.warning("operation %s: the sign of life could not be written: %s", task.operation, error)
 
-        thread = Thread(target=renew, name="graveler-claim", daemon=True)
-        thread.start()
-        try:
-            yield opened
-        finally:
-            over.set()
-            thread.join()
+        with self._clock.repeating(RENEWAL, renew):
+            try:
+                return step(repository, operation)
+            except GravelerError as error:
+                self._settle(repository, operation, error)
+                return None
 
     def _settle(self, repository: OpenRepository, operation: Operation, error: GravelerError) -> None:
         """Note a permanent error; raise one that may pass."""
@@ -267,11 +257,11 @@ class Machine:
     def _fail(self, repository: OpenRepository, operation: Operation, error: GravelerError) -> None:
         now = self._clock.now()
 
-        def fail(opened: Operation) -> Operation | None:
-            if opened.is_finished:
+        def fail(current: Operation) -> Operation | None:
+            if current.is_finished:
                 return None
             return replace(
-                opened,
+                current,
                 state=OperationState.FAILED,
                 error=str(error),
                 error_kind=kind_of(error),

@@ -166,7 +166,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> str:
-        """What remains of it after an end without a result, in words: "nothing was changed"."""
+        """Words for its effect after an end without a result: "nothing was changed"."""
         return "nothing was changed" if self.kind in COMMITTING else "what it had already done stays"
 
     @property
