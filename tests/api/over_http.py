@@ -52,9 +52,9 @@ class Switch:
         assert self.application is not None
         return self.application.scans(method, path)
 
-    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
+    def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         assert self.application is not None
-        return self.application.refusal(event)
+        return self.application.reject_without_body(event)
 
 
 @contextmanager

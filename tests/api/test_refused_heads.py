@@ -22,7 +22,7 @@ def world() -> World:
 
 
 def refusal(world: World, event: dict[str, Any]) -> Response | None:
-    refused = world.application.refusal({**event, "body": None})
+    refused = world.application.reject_without_body({**event, "body": None})
     return None if refused is None else refused[0]
 
 

@@ -41,7 +41,7 @@ class Nobody:
     def short(self, method: str, path: str, /) -> bool:
         raise AssertionError((method, path))
 
-    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
+    def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         raise AssertionError(event)
 
 
@@ -124,7 +124,7 @@ class Scanning:
     def short(self, method: str, path: str, /) -> bool:
         raise AssertionError((method, path))
 
-    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
+    def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         raise AssertionError(event)
 
 
@@ -175,7 +175,7 @@ class Refusing(Nobody):
     def body_kind(self, method: str, path: str, /) -> BodyKind:
         return BodyKind.JSON
 
-    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
+    def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         self.asked += 1
         return Response(401, {}, "who are you?"), ""
 

@@ -248,7 +248,7 @@ class Application:
     def short(self, method: str, path: str, /) -> bool:
         return True
 
-    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
+    def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         raise AssertionError(event)
 
 

@@ -27,9 +27,9 @@ class FunctionApplication(Application):
         """Return the response to an event whose path is as it was sent."""
         return super().respond({**event, "rawPath": through_gateway(event["rawPath"])}, seconds_left)
 
-    def refusal(self, event: Mapping[str, Any]) -> tuple[Response, str] | None:
+    def reject_without_body(self, event: Mapping[str, Any]) -> tuple[Response, str] | None:
         """Return the response to an event without its body, if it is refused whatever the body."""
-        return super().refusal({**event, "rawPath": through_gateway(event["rawPath"])})
+        return super().reject_without_body({**event, "rawPath": through_gateway(event["rawPath"])})
 
     def body_kind(self, method: str, path: str) -> BodyKind:
         """Return the size class of such a request's body."""

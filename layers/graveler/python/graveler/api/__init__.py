@@ -16,7 +16,7 @@ both call it. A module in ``resources`` holds the routes of one group. To add a 
         path: RequiredText                                   # no default: missing and empty are a 400
         presign: bool = False                                # any spelling of a boolean; `presign=` means absent
 
-    @routes.get("/repositories/{repository}/branches/{branch}", "getBranch", Permission.READ, answers={200: Ref, 404: Error})
+    @routes.get("/repositories/{repository}/branches/{branch}", "getBranch", Permission.READ, responses={200: Ref, 404: Error})
     def get_branch(call: Call, repository: str, branch: str) -> Response:
         """Describe one branch."""                           # first line: the summary in the OpenAPI document
         return json_response(Ref(branch, call.lake.repository(repository).branch(branch).commit_id))

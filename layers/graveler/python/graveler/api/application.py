@@ -71,7 +71,7 @@ class Application:
         assert response is not None
         return response, operation
 
-    def refusal(self, event: Mapping[str, Any]) -> tuple[Response, str] | None:
+    def reject_without_body(self, event: Mapping[str, Any]) -> tuple[Response, str] | None:
         """Return the response to an event without its body, if it is refused whatever the body, as :meth:`respond`: then the
         server need not wait for a large body that the client may not send. None if the body is wanted. Only for requests that may
         have a large body: their handlers change nothing before they read it."""
@@ -120,8 +120,8 @@ class Application:
         began = time.monotonic()
 
         def left() -> float:
-            own = began + self._settings.request_seconds - time.monotonic()
-            return own if seconds_left is None else min(own, seconds_left())
+            remaining = began + self._settings.request_seconds - time.monotonic()
+            return remaining if seconds_left is None else min(remaining, seconds_left())
 
         context = event.get("requestContext", {})
         request_id = str(context.get("requestId", "")) or token_hex(8)
@@ -206,17 +206,17 @@ def _path(raw: str, stage: str) -> str:
     return raw.removeprefix(f"/{stage}") if stage and raw.startswith(f"/{stage}/") else raw
 
 
-def _refusal(error: Exception, what: str, request_id: str) -> Response:
+def _refusal(error: Exception, subject: str, request_id: str) -> Response:
     """Return the response to a failed request."""
     if isinstance(error, ApiError):
         return error_response(error.status, error.error, error.headers)
     if not isinstance(error, GravelerError):
-        _log.error("request %s: %s failed unexpectedly", request_id, what, exc_info=error)
+        _log.error("request %s: %s failed unexpectedly", request_id, subject, exc_info=error)
         return error_response(
             500, Error(f"unexpected error; see request ID {request_id} in the log", code=UNEXPECTED_CODE)
         )
     status, body = status_and_error(error)
     if status >= 500:
-        _log.error("request %s: %s: %s", request_id, what, error)
+        _log.error("request %s: %s: %s", request_id, subject, error)
     wait = str(error.retry_after) if isinstance(error, TooManyFailuresError) else "1"
     return error_response(status, body, {"retry-after": wait} if status == 429 else None)

@@ -54,15 +54,15 @@ def _answer(
     call: Call, repository: OpenRepository, request: LongRequest, render: Callable[[Commit], Response]
 ) -> Response:
     half = call.seconds_left() / 2
-    asked = _asked(call, request)
-    seen = call.runner.of_request(repository, asked)
-    waiting = seen is not None and _joins(repository, request, seen)
+    name = _operation_name(call, request)
+    earlier = call.runner.of_request(repository, name)
+    waiting = earlier is not None and _joins(repository, request, earlier)
     if waiting or _wants_no_wait(call):
         repository.branch(
             _branch(request)
         )  # refuse at once if it does not exist, or if the repository has been replaced
     if _wants_no_wait(call):
-        operation = _start(call, repository, asked, pinned(repository, request))
+        operation = _start(call, repository, name, pinned(repository, request))
         response = accepted(operations_of(call, repository), repository.repository.name, operation)
         if operation.is_finished:
             _tell(call, repository, operation)
@@ -75,7 +75,7 @@ def _answer(
             if not call.settings.hands_over:
                 raise
             owner, begun = error.operation, error.partial_result
-    operation = _start(call, repository, asked, pinned(repository, request, owner, begun))
+    operation = _start(call, repository, name, pinned(repository, request, owner, begun))
     return render(_wait(call, repository, operation))
 
 
@@ -106,19 +106,19 @@ def _wants_no_wait(call: Call) -> bool:
     return "respond-async" in preferences
 
 
-def _asked(call: Call, request: LongRequest) -> str:
+def _operation_name(call: Call, request: LongRequest) -> str:
     """Return a name for what the request asks for."""
     identity = (KINDS[type(request)], call.identity.key_id, request.info.request_id or call.fingerprint())
     return sha256(msgspec.json.encode(identity)).hexdigest()[:32]
 
 
-def _start(call: Call, repository: OpenRepository, asked: str, what: Pinned[LongRequest]) -> Operation:
-    request = what.request
+def _start(call: Call, repository: OpenRepository, name: str, pinned_request: Pinned[LongRequest]) -> Operation:
+    request = pinned_request.request
     return call.runner.ask(
         repository,
         KINDS[type(request)],
-        msgspec.json.encode(what),
-        asked,
+        msgspec.json.encode(pinned_request),
+        name,
         joins=lambda found: _joins(repository, request, found),
         branch=_branch(request),
         request_id=request.info.request_id,
@@ -146,15 +146,15 @@ def _wait(call: Call, repository: OpenRepository, operation: Operation) -> Commi
     """Wait for an operation's commit and return it. 429 when the request's time is over, the operation's error if it fails."""
     pause = _FIRST_PAUSE
     while not operation.is_finished:
-        left = call.seconds_left()
-        if left <= 0:
+        seconds_left = call.seconds_left()
+        if seconds_left <= 0:
             raise ApiError(
                 429,
                 f"too many tries: operation {operation.id} ({operation.kind}) is still running and continues; send the same "
                 f"request again for its result, or check its status (GET …/operations/{operation.id})",
                 {"retry-after": str(RETRY_AFTER)},
             )
-        time.sleep(min(pause, left))
+        time.sleep(min(pause, seconds_left))
         pause = min(2 * pause, _LONGEST_PAUSE)
         operation = call.runner.look(repository, operation.id)
     _tell(call, repository, operation)

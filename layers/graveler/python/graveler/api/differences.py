@@ -62,19 +62,19 @@ def against(opened: OpenRepository, page: Page[Change]) -> Callable[[Change], bo
     """Return a function that tells whether a change on a page of :meth:`OpenRepository.compare`, made by right since the base,
     conflicts with left; None if left has it already. Cost: finding the base (done just before, so without requests), and unless
     left is the base, one table read, one metarange and the ranges that hold the page's objects."""
-    left, right = page.commits
-    if opened.base_of(left, right) == left:
+    left_id, right_id = page.commits
+    if opened.base_of(left_id, right_id) == left_id:
         return lambda _: False
     paths = [change.path for change in page.results if change.type is not ChangeType.PREFIX_CHANGED]
-    there = dict(zip(paths, opened.stat_many(left, paths), strict=True))
+    current = dict(zip(paths, opened.stat_many(left_id, paths), strict=True))
 
     def judge(change: Change) -> bool | None:
         if change.type is ChangeType.PREFIX_CHANGED:
             return False
-        found = _identity(there[change.path])
-        if found == _identity(change.after):
+        identity = _identity(current[change.path])
+        if identity == _identity(change.after):
             return None
-        return found != _identity(change.before)
+        return identity != _identity(change.before)
 
     return judge
 

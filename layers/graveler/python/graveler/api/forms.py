@@ -51,22 +51,22 @@ def _copy_part(content_type: str, body: Iterator[bytes], write: Callable[[bytes]
         raise UnavailableError(not_installed("an upload in a form", error.name, "api")) from None
 
     _, options = parse_options_header(content_type)
-    found: MultipartSegment | None = None
+    segment: MultipartSegment | None = None
     in_content = False
     try:
         with PushMultipartParser(options.get("boundary", "").encode("latin-1", "replace")) as parser:
             for piece in body:
                 for event in parser.parse(piece):
                     if isinstance(event, MultipartSegment):
-                        in_content = event.name == CONTENT and found is None
-                        found = event if in_content else found
+                        in_content = event.name == CONTENT and segment is None
+                        segment = event if in_content else segment
                     elif event and in_content:
                         write(event)
     except (MultipartError, ValueError) as error:
         raise bad_request(f"the form cannot be read: {error}") from None
-    if found is None:
+    if segment is None:
         raise bad_request(f"the form has no part called {CONTENT!r} with the object's bytes")
-    return found.header("content-type", "") or ""
+    return segment.header("content-type", "") or ""
 
 
 def _read(path: Path) -> Iterator[bytes]:

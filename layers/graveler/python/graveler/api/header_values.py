@@ -18,8 +18,8 @@ def is_header_value(text: str) -> bool:
 
 def http_date(seconds: int) -> str:
     """Return a time (Unix seconds) in HTTP's format; one out of range becomes the nearest valid one."""
-    at = time.gmtime(min(max(seconds, _FIRST), _LAST))
+    date = time.gmtime(min(max(seconds, _FIRST), _LAST))
     return (
-        f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year:04} "
-        f"{at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"
+        f"{_DAYS[date.tm_wday]}, {date.tm_mday:02} {_MONTHS[date.tm_mon - 1]} {date.tm_year:04} "
+        f"{date.tm_hour:02}:{date.tm_min:02}:{date.tm_sec:02} GMT"
     )

@@ -53,17 +53,17 @@ _RETRY_AFTER: Final = 1
 _log = logging.getLogger(__name__)
 
 
-def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Response | None]) -> Response:
-    """Return the response of ``make``, or the one it gave earlier under the request's key.
+def once(call: Call, create: Callable[[], Response], created_earlier: Callable[[], Response | None]) -> Response:
+    """Return the response of ``create``, or the one it gave earlier under the request's key.
 
-    ``made_before`` returns a response from the existing state if that is as requested, else None; it is called if ``make`` finds
-    that something already exists, or no longer does, and another attempt under the key may have done that. While another attempt
-    is at work, wait for its response. Cost: without a key nothing; with one, one table read and two writes, or one read for a
+    ``created_earlier`` returns a response from the existing state if that is as requested, else None; it is called if
+    ``create`` finds that something already exists, or no longer does, and another attempt under the key may have done that. While
+    another attempt is at work, wait for its response. Cost: without a key nothing; with one, one table read and two writes, or one read for a
     repetition; a write every two seconds. 400 for a key that another request has used, 429 if the other attempt is still at work
     when this request's time is over.
     """
     if not call.request_key:
-        return make()
+        return create()
     attempt = _Attempt(call)
     response = attempt.begin()
     if response is not None:
@@ -71,7 +71,7 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
     call.only_while = attempt.claim
     try:
         with call.lake.clock.repeating(LEASE / 3, attempt.renew):
-            response = make()
+            response = create()
     except StoppedError:
         response = attempt.response_meanwhile()
         if response is None:
@@ -80,7 +80,7 @@ def once(call: Call, make: Callable[[], Response], made_before: Callable[[], Res
         response = attempt.response_meanwhile()
         if response is None and attempt.may_be_repeated:
             with suppress(NotFoundError):
-                response = made_before()
+                response = created_earlier()
         if response is None:
             attempt.end(unchanged=not attempt.may_be_repeated)
             raise

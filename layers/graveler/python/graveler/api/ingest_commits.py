@@ -34,22 +34,22 @@ class OperationCommits:
 
     def stop(self) -> Stop | None:
         """See :class:`graveler.ingest.handover.LongCommits`."""
-        left = self._seconds_left
-        if left is None:
+        seconds_left = self._seconds_left
+        if seconds_left is None:
             return None
-        half = left() / 2
-        return lambda: left() <= half
+        half = seconds_left() / 2
+        return lambda: seconds_left() <= half
 
-    def begin(self, repository: OpenRepository, what: Pinned[Commit]) -> str:
+    def begin(self, repository: OpenRepository, pinned: Pinned[Commit]) -> str:
         """See :class:`graveler.ingest.handover.LongCommits`. Cost and errors as :meth:`Operator.ask`."""
-        request_id = what.request.info.request_id
+        request_id = pinned.request.info.request_id
         operation = self._operator.ask(
             repository,
             COMMIT,
-            msgspec.json.encode(what),
+            msgspec.json.encode(pinned),
             sha256(f"ingest {request_id}".encode()).hexdigest()[:32],
             joins=lambda found: not found.is_finished,
-            branch=what.request.branch,
+            branch=pinned.request.branch,
             request_id=request_id,
         )
         return operation.id
@@ -64,5 +64,5 @@ class OperationCommits:
             return Look(CommitID(operation.result))
         if not operation.is_finished:
             return Look()
-        why = failure(operation)
-        return Look(failure=why if isinstance(why, GravelerError) else UnavailableError(str(why)))
+        reason = failure(operation)
+        return Look(failure=reason if isinstance(reason, GravelerError) else UnavailableError(str(reason)))

@@ -103,10 +103,10 @@ def object_headers(entry: ObjectEntry) -> dict[str, str]:
 def metadata_of_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the user metadata in an upload's headers: ``x-lakefs-meta-<k>`` is ``<k>``, ``x-lakefs-internal-<k>`` is
     ``::lakefs::<k>``."""
-    found = {}
+    metadata = {}
     for name, value in headers.items():
         if name.startswith("x-lakefs-meta-"):
-            found[name.removeprefix("x-lakefs-meta-")] = value
+            metadata[name.removeprefix("x-lakefs-meta-")] = value
         elif name.startswith("x-lakefs-internal-"):
-            found["::lakefs::" + name.removeprefix("x-lakefs-internal-")] = value
-    return found
+            metadata["::lakefs::" + name.removeprefix("x-lakefs-internal-")] = value
+    return metadata

@@ -95,12 +95,12 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
 
 
 def _types(routes: Sequence[Route]) -> list[Any]:
-    found: list[Any] = [Error]
+    types: list[Any] = [Error]
     for route in routes:
-        found += [kind for kind in route.responses.values() if kind is not None and kind is not bytes]
+        types += [kind for kind in route.responses.values() if kind is not None and kind is not bytes]
         if route.body_type is not None:
-            found.append(route.body_type)
-    return found
+            types.append(route.body_type)
+    return types
 
 
 def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:

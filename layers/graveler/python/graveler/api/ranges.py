@@ -40,14 +40,14 @@ def span(header: str | None, size: int) -> Span | None:
     malformed one or one with several ranges, which a server may ignore."""
     if not header:
         return None
-    unit, _, asked = header.partition("=")
-    begin, dash, end_said = asked.partition("-")
-    first, last = begin.strip(_SPACE), end_said.strip(_SPACE)
-    digits = first + last
+    unit, _, text = header.partition("=")
+    begin, dash, end_said = text.partition("-")
+    start_digits, last = begin.strip(_SPACE), end_said.strip(_SPACE)
+    digits = start_digits + last
     if unit.strip(_SPACE).lower() != "bytes" or not dash or (digits and not (digits.isascii() and digits.isdigit())):
         return None
-    if first:
-        start, end = _number(first), min(_number(last) + 1, size) if last else size
+    if start_digits:
+        start, end = _number(start_digits), min(_number(last) + 1, size) if last else size
         if last and _number(last) < start:
             return None
     elif last:

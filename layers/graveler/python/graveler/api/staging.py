@@ -57,8 +57,8 @@ def require_source(call: Call, repository: OpenRepository, address: str, *, pref
 
 
 def _sources(call: Call, settings: Settings) -> ImportSources:
-    own = settings.import_sources
-    return call.settings.import_sources if own is None else call.settings.import_sources.narrowed(own)
+    narrowing = settings.import_sources
+    return call.settings.import_sources if narrowing is None else call.settings.import_sources.narrowed(narrowing)
 
 
 def require_own(call: Call, address: str, *, prefix: bool = False) -> None:
@@ -80,16 +80,16 @@ def expect_sources(call: Call, repository: OpenRepository, entries: Sequence[Obj
     """Check that these may be linked in the repository, as :func:`require_object_source`; otherwise 403. For
     :meth:`Lake.with_recent_repository`: the repository's settings may be a minute old, so where they matter, which is for
     addresses outside its namespace, return a function that checks the current ones when the objects are staged."""
-    seen, outside = repository.repository.settings.import_sources, False
-    own = f"{repository.repository.namespace}/"
+    sources, outside = repository.repository.settings.import_sources, False
+    namespace = f"{repository.repository.namespace}/"
     for entry in entries:
         require_object_source(call, repository, entry.address)
-        outside = outside or not entry.address.startswith(own)
+        outside = outside or not entry.address.startswith(namespace)
 
     def accept(settings: Settings) -> None:
-        if settings.import_sources != seen:
+        if settings.import_sources != sources:
             for entry in entries:
-                if not entry.address.startswith(own):
+                if not entry.address.startswith(namespace):
                     _sources(call, settings).require(entry.address)
 
     return accept if outside else None

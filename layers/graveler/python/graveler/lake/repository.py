@@ -65,9 +65,9 @@ class OpenRepository(RepositoryReader, KeywordMethods):
 
     def is_of(self, known: KnownRepository) -> bool:
         """Return whether this is the repository ``known``, apart from its settings."""
-        mine = self.parts.known
-        same = replace(mine.repository, settings=known.repository.settings)
-        return (same, mine.secret) == (known.repository, known.secret)
+        current = self.parts.known
+        same = replace(current.repository, settings=known.repository.settings)
+        return (same, current.secret) == (known.repository, known.secret)
 
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata that the repository's owners have set. Cost: one table read."""

@@ -39,11 +39,11 @@ class BotocoreSigner:
             from botocore.awsrequest import AWSRequest
         except ModuleNotFoundError as error:
             raise UnavailableError(not_installed("logging in with AWS credentials", error.name, "aws")) from None
-        found = self._found()
+        credentials = self._found()
         host, region = host_of(self._region)
         url = f"https://{host}/?Action=GetCallerIdentity&Version=2011-06-15"
         request = AWSRequest("POST", url, {SERVER_HEADER: name})
-        SigV4QueryAuth(found, "sts", region, _SIGNED_SECONDS).add_auth(request)
+        SigV4QueryAuth(credentials, "sts", region, _SIGNED_SECONDS).add_auth(request)
         query = dict(parse_qsl(urlsplit(str(request.url)).query))
         parts = {
             "method": "POST",
@@ -52,7 +52,7 @@ class BotocoreSigner:
             "action": query["Action"],
             "date": query["X-Amz-Date"],
             "expiration_duration": query["X-Amz-Expires"],
-            "access_key_id": found.access_key,
+            "access_key_id": credentials.access_key,
             "signature": query["X-Amz-Signature"],
             "signed_headers": query["X-Amz-SignedHeaders"].split(";"),
             "version": query["Version"],

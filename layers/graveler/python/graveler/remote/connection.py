@@ -195,18 +195,18 @@ class Connection:
         (:func:`graveler.remote.errors.refusal`), unless ``passing`` has the status. ``seconds`` limits how long the server may
         stay silent. :class:`UnavailableError` without a response."""
         target = "/".join(quote(segment, safe="") for segment in path)
-        what = f"{method} {self.shown_url}{_BASE}/{target}"
+        doing = f"{method} {self.shown_url}{_BASE}/{target}"
         sent = {**self._headers, **(headers or {})}
         body: bytes | None = None
         if document is not None:
-            body = _json(document, what)
+            body = _json(document, doing)
             sent["content-type"] = "application/json"
         if method == "POST":
             sent["idempotency-key"] = key or token_hex(16)
         url = f"{self.url}{_BASE}/{target}{_encoded(query)}"
         if self._session is not None:
             sent["authorization"] = self._session.authorization()
-        response = self._send(method, url, body, sent, what, seconds)
+        response = self._send(method, url, body, sent, doing, seconds)
         if (
             self._session is not None
             and response.status == 401
@@ -215,24 +215,24 @@ class Connection:
             # The request had no effect: the token expired early.
             again = self._session.renewed(sent["authorization"])
             if again != sent["authorization"]:
-                response = self._send(method, url, body, {**sent, "authorization": again}, what, seconds)
+                response = self._send(method, url, body, {**sent, "authorization": again}, doing, seconds)
         if response.status < 400 or response.status in passing:
             return response
         if response.lost and method == "DELETE" and response.status == 404:
             return response  # deleted as requested: by the attempt whose response was lost, if not before
         if response.lost and method != "POST" and response.status in (409, 412):
             raise AnswerLostError(
-                f"{what}: a response was lost, so it may or may not have happened; check, then try again "
+                f"{doing}: a response was lost, so it may or may not have happened; check, then try again "
                 f"({_error_of(response).sentence})"
             )
-        error = refusal(response.status, _error_of(response), what)
+        error = refusal(response.status, _error_of(response), doing)
         unsure = method != "GET" and (response.lost or response.is_of_gateway)
         if unsure and isinstance(error, UnavailableError) and not isinstance(error, AnswerLostError):
             raise AnswerLostError(f"{error}; it may or may not have happened: check, then try again")
         raise error
 
     def _send(
-        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], what: str, seconds: float
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str], doing: str, seconds: float
     ) -> Response:
         lost = False
         attempt = 0
@@ -266,7 +266,7 @@ class Connection:
                 unsure = lost and method != "GET"
                 happened = "it may or may not have happened" if unsure else "nothing was changed"
                 raise (AnswerLostError if unsure else UnavailableError)(
-                    f"{what}: no response ({failure}); {happened}. Check the network and the endpoint"
+                    f"{doing}: no response ({failure}); {happened}. Check the network and the endpoint"
                 )
             time.sleep(self._retries.pause(attempt))
 
@@ -316,8 +316,8 @@ class Connection:
             except (HTTPError, _BusyStoreError) as error:
                 attempt += 1
                 if attempt >= self._retries.attempts:
-                    why = _reason(error) if isinstance(error, HTTPError) else error
-                    raise UnavailableError(f"looking at {_shown(url)}: {why}; try again") from None
+                    reason = _reason(error) if isinstance(error, HTTPError) else error
+                    raise UnavailableError(f"looking at {_shown(url)}: {reason}; try again") from None
             time.sleep(self._retries.pause(attempt))
 
     def put_bytes(self, url: str, data: "bytes | OpenFile") -> Mapping[str, str]:
@@ -364,13 +364,13 @@ class OpenFile:
     def begin(self) -> Iterator[bytes]:
         """Yield the bytes again from the beginning."""
         self._file.seek(self._start)
-        left = self.size
-        while left and (piece := self._file.read(min(_PIECE, left))):
-            left -= len(piece)
+        remaining = self.size
+        while remaining and (piece := self._file.read(min(_PIECE, remaining))):
+            remaining -= len(piece)
             yield piece
-            if self._sent is not None and self.size - left > self._told:
-                self._sent(self.size - left - self._told)
-                self._told = self.size - left
+            if self._sent is not None and self.size - remaining > self._told:
+                self._sent(self.size - remaining - self._told)
+                self._told = self.size - remaining
 
 
 class _BusyStoreError(Exception):
@@ -408,7 +408,7 @@ def _encoded(query: Query | None) -> str:
         elif isinstance(value, str):
             pairs += [(name, value)] if value else []
         elif value is not None:
-            pairs += [(name, one) for one in value]
+            pairs += [(name, item) for item in value]
     return f"?{urlencode(pairs, quote_via=quote)}" if pairs else ""
 
 
@@ -419,11 +419,11 @@ def _error_of(response: Response) -> Error:
         return Error(response.body[:300].decode("utf-8", "replace").strip())
 
 
-def _json(document: object, what: str) -> bytes:
+def _json(document: object, doing: str) -> bytes:
     try:
         return msgspec.json.encode(document)
     except UnicodeEncodeError as error:
-        raise InvalidError(f"{what}: {error.object[:200]!r} cannot be written as UTF-8") from None
+        raise InvalidError(f"{doing}: {error.object[:200]!r} cannot be written as UTF-8") from None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

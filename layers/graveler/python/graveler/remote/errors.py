@@ -40,9 +40,9 @@ _LOG_IN: Final = (
 )
 
 
-def refusal(status: int, document: Error, what: str) -> GravelerError:
+def refusal(status: int, document: Error, doing: str) -> GravelerError:
     """Return the error for a response with this status; ``what`` names the request if the response has no message."""
-    sentence = document.sentence or f"{what}: the server responded with status {status}"
+    sentence = document.sentence or f"{doing}: the server responded with status {status}"
     if document.code == AuthenticationError.code:
         sentence = f"{sentence}: {_LOG_IN}"
     error = rebuild(document.code, document.fields, sentence)

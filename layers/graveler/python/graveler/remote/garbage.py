@@ -50,8 +50,8 @@ class RemoteGarbage:
         """Yield the findings of a run with their outcomes, without ETags. Cost: one request per thousand."""
         path = (*self._base, "reports", run, "files")
         for page in self._connection.pages(path, wire.GarbageCollectionFiles):
-            for one in page.results:
-                yield mapped(Candidate, one, etag=""), one.outcome
+            for file in page.results:
+                yield mapped(Candidate, file, etag=""), file.outcome
 
     def restore(self, run: str, prefix: str = "") -> Iterator[tuple[str, bool]]:
         """Restore files from quarantine. Cost: one request per thousand files, or per as many as a request has time for."""
@@ -61,7 +61,7 @@ class RemoteGarbage:
                 "POST", (*self._base, "reports", run, "restore"), None, {"prefix": prefix, "after": after}
             )
             page = response.read(wire.RestoredFiles)
-            yield from ((one.key, one.restored) for one in page.results)
+            yield from ((file.key, file.restored) for file in page.results)
             after = page.pagination.next_after
 
     def hold(self, ref: str, why: str, by: str = "") -> Hold:
@@ -78,14 +78,14 @@ class RemoteGarbage:
 
     def holds(self) -> list[Hold]:
         """Return all legal holds."""
-        return [mapped(Hold, one) for one in self._connection.get((*self._base, "holds"), wire.HoldList).results]
+        return [mapped(Hold, hold) for hold in self._connection.get((*self._base, "holds"), wire.HoldList).results]
 
     def preview(self, rules: RetentionRules | None) -> RulesPreview:
         """Return what rules would keep and drop if they were set now; at most a thousand dropped commits are listed."""
         document = wire.PreviewCreation(None if rules is None else rules_document(rules))
-        found = self._connection.call("POST", (*self._base, "preview"), None, document).read(wire.RulesPreview)
-        lost = tuple(commit.value() for commit in found.lost)
-        return RulesPreview(found.reached, found.kept, lost, found.lost_count - len(lost))
+        forecast = self._connection.call("POST", (*self._base, "preview"), None, document).read(wire.RulesPreview)
+        lost = tuple(commit.value() for commit in forecast.lost)
+        return RulesPreview(forecast.reached, forecast.kept, lost, forecast.lost_count - len(lost))
 
 
 class RemoteLeftovers:
@@ -97,7 +97,7 @@ class RemoteLeftovers:
     def all(self) -> list[DeletedRepository]:
         """Return the deleted repositories with leftovers, newest first. Cost: one request per thousand."""
         pages = self._connection.pages(_DELETED, wire.DeletedRepositoryList)
-        return [mapped(DeletedRepository, one) for page in pages for one in page.results]
+        return [mapped(DeletedRepository, repository) for page in pages for repository in page.results]
 
     def find(self, name: str) -> DeletedRepository:
         """Return the one of this name, uid or namespace. Cost as :meth:`all`. :class:`NotFoundError`; :class:`InvalidError` if

@@ -108,11 +108,11 @@ class RemoteIngest:
     def commit_due(self) -> Batch:
         """Make every commit that is due, under all rules. Cost: that of :meth:`all_rules`, and a request per repository that has
         rules."""
-        found = [self._replay(repository, []) for repository, _ in self.all_rules()]
+        batches = [self._replay(repository, []) for repository, _ in self.all_rules()]
         return Batch(
             (),
-            tuple(one for batch in found for one in batch.commits),
-            tuple(one for batch in found for one in batch.commits_failed),
+            tuple(commit for batch in batches for commit in batch.commits),
+            tuple(commit for batch in batches for commit in batch.commits_failed),
         )
 
     def reconcile(
@@ -124,22 +124,24 @@ class RemoteIngest:
         document = wire.ReconciliationCreation(rule.name, dry_run, tuple(exclude), ignore)
         begun = self._connection.call("POST", path, None, document).read(wire.ReconciliationStarted)
         RemoteOperations(self._connection, repository).wait(begun.id)
-        made = self._connection.get((*path, begun.id), _Reconciliation)
-        if not made.completed:
+        outcome = self._connection.get((*path, begun.id), _Reconciliation)
+        if not outcome.completed:
             raise UnavailableError(f"operation {begun.id} completed without a report; reconcile again")
         commits = tuple(
             self._connection.get(("repositories", repository, "commits", commit), documents.Commit).value()
-            for commit in made.commits
+            for commit in outcome.commits
         )
-        return mapped(Reconciled, made, commits=commits)
+        return mapped(Reconciled, outcome, commits=commits)
 
     def _replay(self, repository: str, messages: Sequence[str]) -> Batch:
         path = ("repositories", repository, "ingest", "replay")
-        found = self._connection.call("POST", path, None, wire.IngestReplay(list(messages))).read(wire.IngestReplayed)
+        replayed = self._connection.call("POST", path, None, wire.IngestReplay(list(messages))).read(
+            wire.IngestReplayed
+        )
         return Batch(
-            tuple(mapped(Result, one) for one in found.results),
-            tuple(Made(repository, one.rule, one.commit.value()) for one in found.commits),
-            tuple(mapped(NotMade, one, repository=repository) for one in found.commits_failed),
+            tuple(mapped(Result, entry) for entry in replayed.results),
+            tuple(Made(repository, entry.rule, entry.commit.value()) for entry in replayed.commits),
+            tuple(mapped(NotMade, entry, repository=repository) for entry in replayed.commits_failed),
         )
 
 

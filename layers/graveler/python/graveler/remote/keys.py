@@ -30,12 +30,12 @@ class RemoteKeys:
         """Create a key and its secret, which the lake stores sealed for ``s3``. If the response is lost and the request sent
         again, another key exists whose secret is unknown: revoke it. :class:`InvalidError` for an empty name or pattern."""
         document = AccessKeyCreation(name, role, list(repositories), list(branches), s3)
-        made = self._connection.call("POST", _KEYS, None, document).read(AccessKeyWithSecret)
-        return KeyWithSecret(_key(made), made.secret_access_key)
+        created = self._connection.call("POST", _KEYS, None, document).read(AccessKeyWithSecret)
+        return KeyWithSecret(_key(created), created.secret_access_key)
 
     def keys(self) -> list[AccessKey]:
         """Return the keys that are not revoked, by ID. Cost: one request per thousand."""
-        return [_key(one) for page in self._connection.pages(_KEYS, AccessKeyList) for one in page.results]
+        return [_key(key) for page in self._connection.pages(_KEYS, AccessKeyList) for key in page.results]
 
     def key(self, key_id: str) -> AccessKey:
         """Return one key. :class:`NotFoundError`."""

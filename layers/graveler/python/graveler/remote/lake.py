@@ -46,8 +46,8 @@ class RemoteLake:
     def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
         """List repositories by name. Of their settings, only ``read_only`` is included."""
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE)}
-        found = self._connection.get(("repositories",), documents.RepositoryList, query)
-        return Page(tuple(repository.value() for repository in found.results), found.pagination.next_after)
+        page = self._connection.get(("repositories",), documents.RepositoryList, query)
+        return Page(tuple(repository.value() for repository in page.results), page.pagination.next_after)
 
     def create_repository(
         self,

@@ -69,12 +69,12 @@ class RemoteOperations:
         continues. Cost: one request per poll. Raises the operation's error if it fails."""
         pause = _FIRST_LOOK
         while True:
-            found = self.get(operation_id)
-            look(found)
-            if found.state is OperationState.COMPLETED:
-                return found
-            if found.is_finished:
-                raise reason(found) or UnavailableError(f"the server failed: {found.error}")
+            operation = self.get(operation_id)
+            look(operation)
+            if operation.state is OperationState.COMPLETED:
+                return operation
+            if operation.is_finished:
+                raise reason(operation) or UnavailableError(f"the server failed: {operation.error}")
             time.sleep(pause)
             pause = min(_LONGEST_LOOK, pause * 1.5)
 

@@ -33,7 +33,7 @@ class RemotePrincipals:
 
     def rules(self) -> list[PrincipalRule]:
         """Return the rules, by ID. Cost: one request per thousand."""
-        return [_rule(one) for page in self._connection.pages(_RULES, PrincipalRuleList) for one in page.results]
+        return [_rule(rule) for page in self._connection.pages(_RULES, PrincipalRuleList) for rule in page.results]
 
     def rule(self, rule_id: str) -> PrincipalRule:
         """Return one rule. :class:`NotFoundError`."""

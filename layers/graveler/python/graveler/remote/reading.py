@@ -61,9 +61,11 @@ class RemoteReader:
     @property
     def repository(self) -> Repository:
         """The repository with its current settings. Cost: four requests."""
-        found = self._connection.get(self._base, documents.Repository)
-        return found.value(
-            Settings(found.read_only, self.metadata(), self.protection()[0], self.retention(), self._import_sources())
+        document = self._connection.get(self._base, documents.Repository)
+        return document.value(
+            Settings(
+                document.read_only, self.metadata(), self.protection()[0], self.retention(), self._import_sources()
+            )
         )
 
     def metadata(self) -> Mapping[str, str]:
@@ -87,8 +89,10 @@ class RemoteReader:
         return response.read(repositories.GCRules).value()
 
     def _import_sources(self) -> tuple[str, ...] | None:
-        found = self._connection.get((*self._base, "settings", "import_sources"), repositories.ImportSources).prefixes
-        return None if found is None else tuple(found)
+        prefixes = self._connection.get(
+            (*self._base, "settings", "import_sources"), repositories.ImportSources
+        ).prefixes
+        return None if prefixes is None else tuple(prefixes)
 
     # Refs
 
@@ -105,12 +109,16 @@ class RemoteReader:
     ) -> Page[Branch]:
         """List branches by name. Cost: one request; with ``show_hidden`` a second one, to tell which of them are hidden."""
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE), "show_hidden": show_hidden}
-        found = self._connection.get((*self._base, "branches"), documents.RefList, query)
-        seen = {ref.id for ref in found.results}
-        if show_hidden and seen:
+        listing = self._connection.get((*self._base, "branches"), documents.RefList, query)
+        visible = {ref.id for ref in listing.results}
+        if show_hidden and visible:
             shown: Query = {**query, "show_hidden": False}
-            seen = {ref.id for ref in self._connection.get((*self._base, "branches"), documents.RefList, shown).results}
-        return Page(tuple(ref.branch(hidden=ref.id not in seen) for ref in found.results), found.pagination.next_after)
+            visible = {
+                ref.id for ref in self._connection.get((*self._base, "branches"), documents.RefList, shown).results
+            }
+        return Page(
+            tuple(ref.branch(hidden=ref.id not in visible) for ref in listing.results), listing.pagination.next_after
+        )
 
     def tag(self, name: str) -> Tag:
         """Return the tag."""
@@ -119,8 +127,8 @@ class RemoteReader:
     def tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:
         """List tags by name."""
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE)}
-        found = self._connection.get((*self._base, "tags"), documents.RefList, query)
-        return Page(tuple(ref.tag() for ref in found.results), found.pagination.next_after)
+        listing = self._connection.get((*self._base, "tags"), documents.RefList, query)
+        return Page(tuple(ref.tag() for ref in listing.results), listing.pagination.next_after)
 
     def reflog(self, branch: str, amount: int = 100) -> "list[LogEntry]":
         """Return what moved a branch, newest first; at most a thousand entries."""
@@ -131,19 +139,22 @@ class RemoteReader:
 
     def stat(self, ref: str, path: str) -> ObjectEntry:
         """Return an object's entry."""
-        found = self._connection.get((*self._base, "refs", ref, "objects", "stat"), objects.ObjectStats, {"path": path})
-        return found.entry()
+        stats = self._connection.get((*self._base, "refs", ref, "objects", "stat"), objects.ObjectStats, {"path": path})
+        return stats.entry()
 
     def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
         """Return the entries of several objects; None for a missing one. Cost: one request per thousand, each of them of one
         state."""
-        found: dict[str, ObjectEntry] = {}
-        for at in range(0, len(paths), PAGE):
+        entries: dict[str, ObjectEntry] = {}
+        for start in range(0, len(paths), PAGE):
             response = self._connection.call(
-                "POST", (*self._base, "refs", ref, "objects", "stats"), None, {"paths": list(paths[at : at + PAGE])}
+                "POST",
+                (*self._base, "refs", ref, "objects", "stats"),
+                None,
+                {"paths": list(paths[start : start + PAGE])},
             )
-            found.update((stats.path, stats.entry()) for stats in response.read(objects.StatsOfMany).results)
-        return [found.get(path) for path in paths]
+            entries.update((stats.path, stats.entry()) for stats in response.read(objects.StatsOfMany).results)
+        return [entries.get(path) for path in paths]
 
     def list_objects(
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -156,10 +167,10 @@ class RemoteReader:
         which is empty if ``ref`` is no branch's name, or the server has no states."""
         path = (*self._base, "refs", ref, "objects", "ls")
         response = self._connection.call("GET", path, {**query, "state": state} if state else query)
-        found = response.read(objects.ObjectStatsList)
+        listing = response.read(objects.ObjectStatsList)
         page = Page(
-            tuple(stats.item() for stats in found.results),
-            found.pagination.next_after,
+            tuple(stats.item() for stats in listing.results),
+            listing.pagination.next_after,
             documents.commits_read(response.headers),
         )
         return page, response.headers.get(documents.STATE_HEADER, "")
@@ -255,8 +266,8 @@ class RemoteReader:
         query: Query = {**_page_query(prefix, after, delimiter, amount), "type": "two_dot"}
         response = self._connection.call("GET", (*self._base, "refs", left, "diff", right), query)
         commits = documents.commits_read(response.headers)
-        one, other = (commits[0], commits[-1]) if commits else (left, right)
-        return self._changes(response.read(differences.DiffList), one, other, commits)
+        left_id, right_id = (commits[0], commits[-1]) if commits else (left, right)
+        return self._changes(response.read(differences.DiffList), left_id, right_id, commits)
 
     def compare(
         self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
@@ -342,8 +353,8 @@ class RemoteReader:
             "prefixes": prefixes,
             "limit": limit,
         }
-        found = self._connection.get((*self._base, "refs", ref, "commits"), documents.CommitList, query)
-        return Page(tuple(commit.value() for commit in found.results), found.pagination.next_after)
+        listing = self._connection.get((*self._base, "refs", ref, "commits"), documents.CommitList, query)
+        return Page(tuple(commit.value() for commit in listing.results), listing.pagination.next_after)
 
     def blame(self, ref: str, path: str) -> Commit:
         """Return the commit that last changed an object."""
@@ -356,15 +367,15 @@ class RemoteReader:
         response = self._connection.call(
             "GET", (*self._base, "refs", ref, "annotate"), _page_query(prefix, after, delimiter, amount)
         )
-        found = response.read(differences.AnnotationList)
+        listing = response.read(differences.AnnotationList)
         commits = documents.commits_read(response.headers)
-        paths = [item.path for item in found.results if item.path_type == "object"]
+        paths = [item.path for item in listing.results if item.path_type == "object"]
         entries = dict(zip(paths, self.stat_many(commits[-1] if commits else ref, paths), strict=True))
         listed: list[tuple[ObjectEntry | CommonPrefix, Commit]] = []
-        for item in found.results:
+        for item in listing.results:
             entry = entries.get(item.path)
             listed.append((CommonPrefix(item.path) if entry is None else entry, item.commit.value()))
-        return Page(tuple(listed), found.pagination.next_after, commits)
+        return Page(tuple(listed), listing.pagination.next_after, commits)
 
     def _summary(self, left: str, right: str, prefix: str, delimiter: str, kind: str) -> "Summary":
         path = (*self._base, "refs", left, "diff", right, "summary")
@@ -372,18 +383,18 @@ class RemoteReader:
         return self._connection.get(path, differences.SummaryDocument, query).value()
 
     def _changes(
-        self, found: differences.DiffList, left: str, right: str, commits: tuple[CommitID, ...]
+        self, listing: differences.DiffList, left_id: str, right_id: str, commits: tuple[CommitID, ...]
     ) -> Page[Change]:
         """Return differences with the objects before and after, which are looked up. Of a branch, the one after may be gone by
         now."""
-        kinds = {diff.path: ChangeType(diff.type) for diff in found.results}
+        kinds = {diff.path: ChangeType(diff.type) for diff in listing.results}
         had = [path for path, kind in kinds.items() if kind in (ChangeType.REMOVED, ChangeType.CHANGED)]
         has = [path for path, kind in kinds.items() if kind in (ChangeType.ADDED, ChangeType.CHANGED)]
-        before = dict(zip(had, self.stat_many(left, had), strict=True))
-        after = dict(zip(has, self.stat_many(right, has), strict=True))
+        before = dict(zip(had, self.stat_many(left_id, had), strict=True))
+        after = dict(zip(has, self.stat_many(right_id, has), strict=True))
         return Page(
             tuple(Change(kind, path, before.get(path), after.get(path)) for path, kind in kinds.items()),
-            found.pagination.next_after,
+            listing.pagination.next_after,
             commits,
         )
 

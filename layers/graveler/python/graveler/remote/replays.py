@@ -17,18 +17,18 @@ def replay_conflicts(
     version, and for which no strategy decides. Cost: per thousand that differ, one
     :meth:`~graveler.remote.reading.RemoteReader.diff`, and a request to look them up on the branch."""
     head = repository.commit_of(f"{branch}@").id
-    found: list[Conflict] = []
+    conflicts: list[Conflict] = []
     after: str | None = ""
     while after is not None:
         page = repository.diff(base, source, after=after, amount=_PAGE)
-        there = repository.stat_many(head, [change.path for change in page.results])
-        for change, entry in zip(page.results, there, strict=True):
+        current = repository.stat_many(head, [change.path for change in page.results])
+        for change, entry in zip(page.results, current, strict=True):
             if strategies.of(change.path) is not MergeStrategy.NONE:
                 continue
             if _identity(entry) not in (_identity(change.before), _identity(change.after)):
-                found.append(Conflict(change.path, change.before, change.after, entry))
+                conflicts.append(Conflict(change.path, change.before, change.after, entry))
         after = page.next_after
-    return tuple(found)
+    return tuple(conflicts)
 
 
 def _identity(entry: ObjectEntry | None) -> tuple[object, ...] | None:

@@ -122,18 +122,18 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
         self._link_many(request.branch, request.entries, force=request.force)
 
     def _link_many(self, branch: str, entries: Iterable[ObjectEntry], *, force: bool) -> None:
-        left = iter(entries)
+        remaining = iter(entries)
         path = branch_path(self._base, branch, "staging", "links")
-        while some := [_link_document(entry) for entry in islice(left, PAGE)]:
+        while some := [_link_document(entry) for entry in islice(remaining, PAGE)]:
             self._connection.call("POST", path, None, {"objects": some, "force": force})
 
     def _run_delete(self, request: staging.Delete, _: Context) -> None:
         """Delete objects. One request per thousand."""
-        left = iter(dict.fromkeys(request.objects))
+        remaining = iter(dict.fromkeys(request.objects))
         path = branch_path(self._base, request.branch, "objects", "delete")
-        first = True
-        while (some := list(islice(left, PAGE))) or first:
-            first = False
+        is_first = True
+        while (some := list(islice(remaining, PAGE))) or is_first:
+            is_first = False
             response = self._connection.call("POST", path, {"force": request.force}, {"paths": some})
             for error in response.read(objects.ObjectErrorList).errors:
                 document = Error(error.message, "", error.code, error.fields)
@@ -321,7 +321,9 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
         """Import and wait for the end; Ctrl-C cancels it. Two requests, and one per poll; two more for a dry run."""
         expect_no_date(request.info)
         body = {
-            "paths": [imports.ImportLocation(one.type, one.address, one.destination) for one in request.sources],
+            "paths": [
+                imports.ImportLocation(source.type, source.address, source.destination) for source in request.sources
+            ],
             "commit": imports.CommitCreation(request.info.message, request.info.metadata),
             "force": request.force,
             "allow_empty": request.allow_empty,

@@ -105,16 +105,16 @@ class Transfers:
             url, expires = self._urls.get(key, ("", 0))
         if expires - _SPARE_SECONDS > time.time():
             return url
-        found = self._connection.get(
+        stats = self._connection.get(
             (*self._base, "refs", ref, "objects", "stat"), ObjectStats, {"path": entry.path, "presign": True}
         )
-        _expect_same(ref, entry, found)
+        _expect_same(ref, entry, stats)
         with self._lock:
-            self._urls[key] = found.physical_address, found.physical_address_expiry or 0
+            self._urls[key] = stats.physical_address, stats.physical_address_expiry or 0
             self._urls.move_to_end(key)
             while len(self._urls) > _KEPT_URLS:
                 self._urls.popitem(last=False)
-        return found.physical_address
+        return stats.physical_address
 
     def _read_at(self, url: str, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
         began = start
@@ -137,9 +137,9 @@ class Transfers:
     def _read_through(self, ref: str, entry: ObjectEntry, start: int, length: int | None) -> Iterator[bytes]:
         end = entry.size if length is None else min(entry.size, start + length)
         path = (*self._base, "refs", ref, "objects")
-        for at in range(start, end, _PIECE):
-            last = min(end, at + _PIECE) - 1
-            part = {"range": f"bytes={at}-{last}"}
+        for position in range(start, end, _PIECE):
+            last = min(end, position + _PIECE) - 1
+            part = {"range": f"bytes={position}-{last}"}
             response = self._connection.call("GET", path, {"path": entry.path}, headers=part, passing=(416,))
             if response.status == 416 or response.headers.get("etag", f'"{entry.checksum}"') != f'"{entry.checksum}"':
                 raise _replaced(ref, entry)
@@ -283,11 +283,11 @@ def _was_modified_at(headers: Mapping[str, str], noted: int) -> bool:
     return abs(modified.timestamp() - noted / 1e9) <= 1
 
 
-def _expect_same(ref: str, entry: ObjectEntry, found: ObjectStats) -> None:
-    if (found.checksum, found.size_bytes, found.mtime) != (entry.checksum, entry.size, entry.mtime):
+def _expect_same(ref: str, entry: ObjectEntry, stats: ObjectStats) -> None:
+    if (stats.checksum, stats.size_bytes, stats.mtime) != (entry.checksum, entry.size, entry.mtime):
         raise _replaced(ref, entry)
-    if "://" not in found.physical_address or not found.physical_address.startswith("http"):
-        raise InvalidError(f"the server returned {found.physical_address!r} for {entry.path!r}, which is not a URL")
+    if "://" not in stats.physical_address or not stats.physical_address.startswith("http"):
+        raise InvalidError(f"the server returned {stats.physical_address!r} for {entry.path!r}, which is not a URL")
 
 
 def _replaced(ref: str, entry: ObjectEntry) -> BusyError:

@@ -57,13 +57,13 @@ class RemoteUpkeep:
         thousand findings."""
         document = CheckCreation(repair, reflog, committed_objects, outside_objects, object_bytes)
         pages = list(self._made("checks", document, _Check))
-        findings: tuple[Finding, ...] = tuple(found for page in pages for found in page.report.findings)
+        findings: tuple[Finding, ...] = tuple(finding for page in pages for finding in page.report.findings)
         return msgspec.structs.replace(pages[0].report, findings=findings)
 
     def space(self) -> Space:
         """Return which holders use the stored space. Cost: a request, one per poll, and one per thousand holders."""
         pages = list(self._made("space", {}, _Space))
-        holders: tuple[Holding, ...] = tuple(found for page in pages for found in page.space.holders)
+        holders: tuple[Holding, ...] = tuple(holding for page in pages for holding in page.space.holders)
         return msgspec.structs.replace(pages[0].space, holders=holders)
 
     def dump(self) -> DumpDocument:
@@ -76,8 +76,8 @@ class RemoteUpkeep:
 
     def dumps(self) -> list[tuple[str, str]]:
         """Return the complete dumps of the repository, oldest first: their IDs and locations."""
-        found = self._connection.get((*self._base, "dumps"), DumpList).results
-        return [(one.id, one.namespace) for one in found]
+        dumps = self._connection.get((*self._base, "dumps"), DumpList).results
+        return [(dump.id, dump.namespace) for dump in dumps]
 
     def restore(self, namespace: str, dump_id: str) -> Restored:
         """Recreate the repository from a dump in a namespace. Cost: one request, which lasts as long as the work, and those of
@@ -85,21 +85,24 @@ class RemoteUpkeep:
         ids = dict.fromkeys(("branches_meta_range_id", "commits_meta_range_id", "tags_meta_range_id"), dump_id)
         document = {**ids, "storage_namespace": namespace}
         response = self._connection.call("POST", (*self._base, "restore"), None, document, seconds=_LONG)
-        made = response.read(_Restore).restored
-        if made is None:
+        restored = response.read(_Restore).restored
+        if restored is None:
             raise UnavailableError(
                 f"repository {self._name!r} was restored by a request whose response was lost; `graveler fsck` shows what is "
                 "missing"
             )
         missing = tuple(
-            MissingParent(CommitID(one.commit) if one.commit else None, CommitID(one.parent)) for one in made.missing
+            MissingParent(CommitID(lost.commit) if lost.commit else None, CommitID(lost.parent))
+            for lost in restored.missing
         )
         repository = RemoteReader(self._connection, self._name).repository
-        return Restored(repository, dump_id, made.branches, made.tags, made.staged, made.commits, missing)
+        return Restored(
+            repository, dump_id, restored.branches, restored.tags, restored.staged, restored.commits, missing
+        )
 
-    def _made(self, what: str, document: object, kind: type[Listed]) -> Iterator[Listed]:
+    def _made(self, kind_name: str, document: object, kind: type[Listed]) -> Iterator[Listed]:
         """Start a report on the server, wait for it, and yield its pages."""
-        path = (*self._base, what)
+        path = (*self._base, kind_name)
         operation = self._connection.call("POST", path, None, document).read(Started).id
         self._operations.wait(operation)
         return self._connection.pages((*path, operation), kind)
@@ -107,5 +110,5 @@ class RemoteUpkeep:
 
 def dumps_in(connection: Connection, namespace: str) -> list[tuple[str, str]]:
     """Return the complete dumps in a storage namespace, whose repository may be gone. One request."""
-    found = connection.get(("dumps",), DumpList, {"namespace": namespace}).results
-    return [(one.id, one.namespace) for one in found]
+    dumps = connection.get(("dumps",), DumpList, {"namespace": namespace}).results
+    return [(dump.id, dump.namespace) for dump in dumps]

@@ -66,7 +66,7 @@ class Application(Protocol):
     def short(self, method: str, path: str, /) -> bool:
         """Return whether such a request can be handled without a thread."""
 
-    def refusal(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
+    def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         """Return the response to an event that is refused whatever its body, or None."""
 
 
@@ -204,7 +204,7 @@ class Gateway:
 
     def _refusal(self, request: Request, request_id: str) -> ServerResponse | None:
         """Return the response to a request that is refused whatever its body, or None."""
-        refusal = self._application.refusal(event_of(request, Body(), request_id))
+        refusal = self._application.reject_without_body(event_of(request, Body(), request_id))
         return None if refusal is None else response_of(*refusal, request.method)
 
     def _handle(self, request: Request, body: Body, request_id: str) -> ServerResponse:

@@ -182,5 +182,5 @@ def repository_document(repository: model.Repository) -> Repository:
 
 def commits_read(headers: Mapping[str, str]) -> tuple[CommitID, ...]:
     """Return the commits that a page was read from; for a difference, the left one first."""
-    found = (headers.get(LEFT_COMMIT_HEADER), headers.get(COMMIT_HEADER))
-    return tuple(CommitID(commit) for commit in found if commit)
+    commits = (headers.get(LEFT_COMMIT_HEADER), headers.get(COMMIT_HEADER))
+    return tuple(CommitID(commit) for commit in commits if commit)

@@ -42,13 +42,13 @@ def login(call: Call, body: LoginInformation) -> Response:
     """Exchange an access key and its secret for a bearer token, which is also set as a cookie."""
     expect_no_other_page(call.headers)
     try:
-        made = call.access.login(body.access_key_id, body.secret_access_key, call.source_ip)
+        token = call.access.login(body.access_key_id, body.secret_access_key, call.source_ip)
     except GravelerError as error:
         _audit_login(call, body.access_key_id, str(status_and_error(error)[0]))
         raise
     _audit_login(call, body.access_key_id, "200")
-    answer = json_response(AuthenticationToken(made.token, made.expires))
-    answer.cookies = (cookie(COOKIE, made.token, max_age=LIFETIME, secure=_is_secure(call)),)
+    answer = json_response(AuthenticationToken(token.token, token.expires))
+    answer.cookies = (cookie(COOKIE, token.token, max_age=LIFETIME, secure=_is_secure(call)),)
     return answer
 
 
@@ -78,8 +78,8 @@ def get_current_user(call: Call) -> Response:
 def list_users(call: Call, query: PageQuery) -> Response:
     """List the holders of access keys by name."""
     holders: dict[str, list[AccessKey]] = {}
-    known = call.access.keys()
-    for key in known:
+    keys = call.access.keys()
+    for key in keys:
         holders.setdefault(key.name, []).append(key)
     names, paging = _page(sorted(holders), query)
     return json_response(UserList(paging, [_user(holders[name]) for name in names]))
@@ -88,8 +88,8 @@ def list_users(call: Call, query: PageQuery) -> Response:
 @routes.post("/auth/users", "createUser", Permission.ADMIN, responses={409: Error, 501: Error})
 def create_user(call: Call, body: UserCreation) -> Response:
     """Refuse: a user is created with their first access key."""
-    known = call.access.keys()
-    if any(key.name == body.id for key in known):
+    keys = call.access.keys()
+    if any(key.name == body.id for key in keys):
         raise ApiError(409, "Already exists", detail=f"user {body.id!r} already has an access key")
     raise ApiError(
         501,
@@ -120,9 +120,9 @@ def delete_user(call: Call, user: str) -> Response:
 )
 def list_credentials(call: Call, user: str, query: PageQuery) -> Response:
     """List the access keys of a user by ID: anyone's for an admin, otherwise only one's own."""
-    found = {key.key_id: key for key in _keys_of(call, user, Permission.READ)}
-    ids, paging = _page(sorted(found), query)
-    return json_response(CredentialsList(paging, [Credentials(each, found[each].created) for each in ids]))
+    keys = {key.key_id: key for key in _keys_of(call, user, Permission.READ)}
+    ids, paging = _page(sorted(keys), query)
+    return json_response(CredentialsList(paging, [Credentials(key_id, keys[key_id].created) for key_id in ids]))
 
 
 @routes.post(
@@ -133,9 +133,9 @@ def list_credentials(call: Call, user: str, query: PageQuery) -> Response:
 )
 def create_credentials(call: Call, user: str) -> Response:
     """Create another access key for a user, with the role and limits of the user's oldest key."""
-    first = min(_keys_of(call, user, Permission.ADMIN), key=lambda key: (key.created, key.key_id))
-    made = call.access.create_key(user, first.role, first.repositories, first.branches)
-    return json_response(CredentialsWithSecret(made.key.key_id, made.secret, made.key.created), 201)
+    oldest = min(_keys_of(call, user, Permission.ADMIN), key=lambda key: (key.created, key.key_id))
+    created = call.access.create_key(user, oldest.role, oldest.repositories, oldest.branches)
+    return json_response(CredentialsWithSecret(created.key.key_id, created.secret, created.key.created), 201)
 
 
 @routes.get(
@@ -146,8 +146,8 @@ def create_credentials(call: Call, user: str) -> Response:
 )
 def get_credentials(call: Call, user: str, key: str) -> Response:
     """Describe one access key of a user: anyone's for an admin, otherwise only one's own."""
-    found = _key_of(call, user, key, Permission.READ)
-    return json_response(Credentials(found.key_id, found.created))
+    access_key = _key_of(call, user, key, Permission.READ)
+    return json_response(Credentials(access_key.key_id, access_key.created))
 
 
 @routes.delete(
@@ -165,15 +165,15 @@ def delete_credentials(call: Call, user: str, key: str) -> Response:
 def _keys_of(call: Call, user: str, needed: Permission) -> list[AccessKey]:
     """Return the live keys of a user. For other users than the caller, admins only."""
     call.identity.require(needed if user == call.identity.name else Permission.ADMIN)
-    known = call.access.keys()
-    found = [key for key in known if key.name == user]
-    if not found:
+    keys = call.access.keys()
+    of_user = [key for key in keys if key.name == user]
+    if not of_user:
         raise ApiError(
             404,
             "user not found",
             detail=f"no user called {user!r} has an access key; `graveler keys create` creates the first",
         )
-    return found
+    return of_user
 
 
 def _key_of(call: Call, user: str, key_id: str, needed: Permission) -> AccessKey:
@@ -195,9 +195,9 @@ def _user(keys: Sequence[AccessKey]) -> User:
 
 def _page(names: list[str], query: PageQuery) -> tuple[list[str], Pagination]:
     """Return the names on a page; ``names`` are in order."""
-    asked = [name for name in names if name.startswith(query.prefix) and name > query.after]
-    shown = asked[: query.limit]
-    more = len(asked) > len(shown)
+    matching = [name for name in names if name.startswith(query.prefix) and name > query.after]
+    shown = matching[: query.limit]
+    more = len(matching) > len(shown)
     return shown, Pagination(more, shown[-1] if more else "", len(shown))
 
 

@@ -90,17 +90,17 @@ class RestoreCreation(TaskCreation, frozen=True, kw_only=True):
 )
 def submit_dump(call: Call, repository: str) -> Response:
     """Start a dump of refs, settings and uncommitted changes into the repository's namespace."""
-    found = call.lake.repository(repository)
+    opened = call.lake.repository(repository)
     key = request_id(call)
-    task = call.runner.start(found, KIND, b"", sha256(key.encode()).hexdigest()[:32] if key else "")
+    task = call.runner.start(opened, KIND, b"", sha256(key.encode()).hexdigest()[:32] if key else "")
     return json_response(TaskCreation(task.id), 202)
 
 
 @routes.get("/repositories/{repository}/dump", "dumpStatus", Permission.ADMIN, responses={200: DumpStatus, 404: Error})
 def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
     """Show the progress of a dump. If the process working on it has died, this process takes over."""
-    found = call.lake.repository(repository)
-    task = _of_kind(KIND, call.runner.look(found, query.task_id))
+    opened = call.lake.repository(repository)
+    task = _of_kind(KIND, call.runner.look(opened, query.task_id))
     return json_response(
         DumpStatus(
             id=task.id,
@@ -108,7 +108,7 @@ def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
             update_time=_time(task),
             error=task.error or UNSET,
             refs=RefsDump(task.result, task.result, task.result) if task.result else UNSET,
-            dump=_described(get_manifest(found.namespace, task.result)) if task.result else UNSET,
+            dump=_described(get_manifest(opened.namespace, task.result)) if task.result else UNSET,
         )
     )
 
@@ -148,15 +148,14 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
     task = f"restore-{dump}"
 
     def make() -> Response:
-        made = call.lake.restore(namespace.rstrip("/"), dump, repository, by=call.committer)
-        restored = call.lake.repository(repository)
+        restored = call.lake.restore(namespace.rstrip("/"), dump, repository, by=call.committer)
         now = time.time()
-        operations_of(call, restored).add(
+        operations_of(call, call.lake.repository(repository)).add(
             Operation(task, RESTORE, b"", OperationState.COMPLETED, created=now, updated=now, result=dump)
         )
         forget_bare(call, repository)
-        missing = [LostCommit(gone.commit or "", gone.parent) for gone in made.missing[:MAX_MISSING]]
-        held = RestoredDocument(made.branches, made.tags, made.staged, made.commits, missing)
+        missing = [LostCommit(lost.commit or "", lost.parent) for lost in restored.missing[:MAX_MISSING]]
+        held = RestoredDocument(restored.branches, restored.tags, restored.staged, restored.commits, missing)
         return json_response(RestoreCreation(task, restored=held), 202)
 
     def made_before() -> Response | None:
@@ -183,8 +182,16 @@ def _dumps(call: Call, namespace: str) -> Response:
     return json_response(DumpList([DumpPlace(dump, namespace) for dump in call.lake.dumps(namespace)]))
 
 
-def _described(made: Manifest) -> DumpDocument:
-    return DumpDocument(made.id, made.repository, made.namespace, made.created, made.branches, made.tags, made.staged)
+def _described(manifest: Manifest) -> DumpDocument:
+    return DumpDocument(
+        manifest.id,
+        manifest.repository,
+        manifest.namespace,
+        manifest.created,
+        manifest.branches,
+        manifest.tags,
+        manifest.staged,
+    )
 
 
 def _of_kind(kind: str, task: Operation) -> Operation:

@@ -63,11 +63,11 @@ def list_of_user(call: Call, user: str, query: PageQuery) -> Response:
     rules = {rule.principal: rule for rule in call.access.rules() if rule.name == user}
     if not rules:
         _oldest_key(call, user)
-    names = sorted(each for each in rules if each.startswith(query.prefix) and each > query.after)
+    names = sorted(name for name in rules if name.startswith(query.prefix) and name > query.after)
     page = names[: query.limit]
     more = len(names) > len(page)
     pagination = Pagination(more, page[-1] if more else "", len(page))
-    return json_response(ExternalPrincipalList(pagination, [_document(rules[each]) for each in page]))
+    return json_response(ExternalPrincipalList(pagination, [_document(rules[name]) for name in page]))
 
 
 @routes.get(
@@ -82,8 +82,8 @@ def get(call: Call, query: PrincipalQuery) -> Response:
 
 
 def _oldest_key(call: Call, user: str) -> AccessKey:
-    known = call.access.keys()
-    held = [key for key in known if key.name == user]
+    keys = call.access.keys()
+    held = [key for key in keys if key.name == user]
     if not held:
         raise ApiError(404, "user not found", detail=f"no user called {user!r} has an access key")
     return min(held, key=lambda key: (key.created, key.key_id))

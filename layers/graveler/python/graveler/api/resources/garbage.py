@@ -61,10 +61,10 @@ MAX_LOST: Final = 1000
 )
 def start(call: Call, repository: str, body: GarbageCollectionRunCreation) -> Response:
     """Start a garbage collection. With an Idempotency-Key, a repeated request returns the run that the first one started."""
-    found = call.lake.repository(repository)
+    opened = call.lake.repository(repository)
     key = request_id(call)
     operation = call.runner.start(
-        found,
+        opened,
         KIND,
         msgspec.json.encode(CollectRequest(body.mode)),
         sha256(f"gc {key}".encode()).hexdigest()[:32] if key else "",
@@ -77,14 +77,14 @@ def start(call: Call, repository: str, body: GarbageCollectionRunCreation) -> Re
 )
 def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as the path says
     """Show the progress of a run. If the process working on it has died, this process takes over."""
-    found = call.lake.repository(repository)
-    operation = call.runner.look(found, id)
+    opened = call.lake.repository(repository)
+    operation = call.runner.look(opened, id)
     if operation.kind != KIND:
         raise ApiError(404, f"not found: no garbage collection has the ID {id!r}")
     if operation.state is not OperationState.COMPLETED:
         error = failure_document(operation) if operation.is_finished else UNSET
         return json_response(GarbageCollectionRun(operation.is_finished, error=error))
-    runs = Runs(found.namespace)
+    runs = Runs(opened.namespace)
     summary = runs.summary(operation.result)
     totals: dict[str, Tally] = {}
     for outcomes in summary.outcomes.values():
@@ -97,7 +97,7 @@ def status(call: Call, repository: str, id: str) -> Response:  # noqa: A002 - as
             operation.result,
             {outcome: GarbageCollectionTally(tally.files, tally.bytes) for outcome, tally in totals.items()},
             summary.plan.expired,
-            f"{found.namespace.namespace}/{runs.report_key(operation.result)}",
+            f"{opened.namespace.namespace}/{runs.report_key(operation.result)}",
         )
     )
 
@@ -127,8 +127,8 @@ def list_files(call: Call, repository: str, run: str, query: AfterQuery) -> Resp
     """List the files of a run, and what happened to each."""
     page = _garbage(call, repository).page_of_rows(run, query.after, query.limit)
     files = [
-        GarbageCollectionFile(one.kind, one.key, one.size, one.modified, one.why, outcome)
-        for one, outcome in page.results
+        GarbageCollectionFile(file.kind, file.key, file.size, file.modified, file.why, outcome)
+        for file, outcome in page.results
     ]
     return json_response(GarbageCollectionFiles(pagination(page), files))
 
@@ -142,22 +142,22 @@ def list_files(call: Call, repository: str, run: str, query: AfterQuery) -> Resp
 def restore(call: Call, repository: str, run: str, body: RestoreCreation) -> Response:
     """Bring back files that a run moved to quarantine: as many as fit in one request, at most a thousand."""
     began = time.monotonic()
-    found: list[RestoredFile] = []
+    files: list[RestoredFile] = []
     more = False
     for key, restored in _garbage(call, repository).restore(run, body.prefix, body.after):
-        found.append(RestoredFile(key, restored))
-        more = len(found) == MAX_PER_PAGE or time.monotonic() - began > call.settings.request_seconds
+        files.append(RestoredFile(key, restored))
+        more = len(files) == MAX_PER_PAGE or time.monotonic() - began > call.settings.request_seconds
         if more:
             break
     return json_response(
-        RestoredFiles(Pagination(more, found[-1].key if more else "", len(found), MAX_PER_PAGE), found)
+        RestoredFiles(Pagination(more, files[-1].key if more else "", len(files), MAX_PER_PAGE), files)
     )
 
 
 @routes.get(_HOLDS, "listHolds", Permission.ADMIN, responses={200: HoldList, 404: Error})
 def list_holds(call: Call, repository: str) -> Response:
     """List the commits under a legal hold, which keep their objects whatever happens to refs and rules."""
-    return json_response(HoldList([_hold(one) for one in _garbage(call, repository).holds()]))
+    return json_response(HoldList([_hold(hold) for hold in _garbage(call, repository).holds()]))
 
 
 @routes.post(_HOLDS, "createHold", Permission.ADMIN, responses={201: HoldDocument, 400: Error, 404: Error})
@@ -186,11 +186,11 @@ def preview(call: Call, repository: str, body: PreviewCreation) -> Response:
     rules = None
     if body.rules is not None:
         rules = RetentionRules(
-            body.rules.default_retention_days, {one.branch_id: one.retention_days for one in body.rules.branches}
+            body.rules.default_retention_days, {rule.branch_id: rule.retention_days for rule in body.rules.branches}
         )
-    found = _garbage(call, repository).preview(rules)
-    lost = [commit_document(commit) for commit in found.lost[:MAX_LOST]]
-    return json_response(RulesPreview(found.reached, found.kept, len(found.lost), lost))
+    forecast = _garbage(call, repository).preview(rules)
+    lost = [commit_document(commit) for commit in forecast.lost[:MAX_LOST]]
+    return json_response(RulesPreview(forecast.reached, forecast.kept, len(forecast.lost), lost))
 
 
 def _garbage(call: Call, repository: str) -> Garbage:

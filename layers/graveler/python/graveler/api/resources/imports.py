@@ -98,8 +98,8 @@ def start_dry_run(call: Call, repository: str, branch: str, body: ImportCreation
 
 
 def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
-    found = call.lake.repository(repository)
-    found.expect_changes(branch, force=call.force(body.force))
+    opened = call.lake.repository(repository)
+    opened.expect_changes(branch, force=call.force(body.force))
     sources = tuple(ImportAddress(path.type, _address(path.path), path.destination) for path in body.paths)
     request = ImportAddresses(
         branch=branch,
@@ -113,9 +113,9 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
         exclude=body.exclude,
         ignore=body.ignore,
     )
-    asked = msgspec.json.encode(Pinned(request=request))
-    _expect_noted(asked, len(sources))
-    namespace = found.repository.namespace
+    stored = msgspec.json.encode(Pinned(request=request))
+    _expect_noted(stored, len(sources))
+    namespace = opened.repository.namespace
     for source in sources:
         is_prefix = source.type is AddressType.COMMON_PREFIX
         if source.address.startswith(f"{namespace}/") or (is_prefix and f"{namespace}/".startswith(source.address)):
@@ -123,9 +123,9 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
                 f"invalid import source {source.address!r}: it overlaps the repository's own namespace {namespace!r}; name a "
                 "place outside of it"
             )
-        require_source(call, found, source.address, prefix=is_prefix)
+        require_source(call, opened, source.address, prefix=is_prefix)
         expect_files(source, trust_mtime=body.trust_mtime, exclude=body.exclude)
-    return _begin(call, found, IMPORT, branch, asked, dry_run=body.dry_run)
+    return _begin(call, opened, IMPORT, branch, stored, dry_run=body.dry_run)
 
 
 def _address(named: str) -> str:
@@ -133,9 +133,9 @@ def _address(named: str) -> str:
     return f"file:///{named.removeprefix(_LOCAL)}" if named.startswith(_LOCAL) else named
 
 
-def _expect_noted(asked: bytes, number: int) -> None:
+def _expect_noted(stored: bytes, number: int) -> None:
     """Refuse more sources than an operation can store, with a 400."""
-    size = len(asked)
+    size = len(stored)
     if size > MAX_REQUEST_BYTES and number > 1:
         raise bad_request(
             f"an import of {number:,} sources takes {size:,} bytes, but one request can have {MAX_REQUEST_BYTES:,} bytes, here "
@@ -169,22 +169,22 @@ def start_listing_dry_run(call: Call, repository: str, branch: str, body: Listin
 
 
 def _import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
-    found = call.lake.repository(repository)
-    found.expect_changes(branch, force=call.force(body.force))
-    found.expect_handed_out(branch, body.path, body.physical_address)
-    sources, own = call.settings.import_sources, found.repository.settings.import_sources
-    allowed = sources if own is None else sources.narrowed(own)
-    others = others_namespaces(call, [folder for level in allowed.folders for folder in level])
-    asked = ImportListingRequest(
-        branch, body.physical_address, body.destination, allowed.folders, *_terms(call, body), others=others
+    opened = call.lake.repository(repository)
+    opened.expect_changes(branch, force=call.force(body.force))
+    opened.expect_handed_out(branch, body.path, body.physical_address)
+    sources, narrowing = call.settings.import_sources, opened.repository.settings.import_sources
+    allowed = sources if narrowing is None else sources.narrowed(narrowing)
+    excluded = others_namespaces(call, [folder for level in allowed.folders for folder in level])
+    request = ImportListingRequest(
+        branch, body.physical_address, body.destination, allowed.folders, *_terms(call, body), others=excluded
     )
-    document = msgspec.json.encode(asked)
+    document = msgspec.json.encode(request)
     if len(document) > MAX_REQUEST_BYTES:
         raise bad_request(
-            f"{len(others):,} storage namespaces of other repositories are in the import sources, more than an import can "
+            f"{len(excluded):,} storage namespaces of other repositories are in the import sources, more than an import can "
             "record; ask an admin to narrow the repository's import sources"
         )
-    return _begin(call, found, IMPORT_LISTING, branch, document, dry_run=body.dry_run)
+    return _begin(call, opened, IMPORT_LISTING, branch, document, dry_run=body.dry_run)
 
 
 def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], bool, bool, bool]:
@@ -193,31 +193,31 @@ def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], 
     return *info, call.force(body.force), body.allow_empty, body.dry_run
 
 
-def _begin(call: Call, found: OpenRepository, kind: str, branch: str, asked: bytes, *, dry_run: bool) -> Response:
+def _begin(call: Call, opened: OpenRepository, kind: str, branch: str, stored: bytes, *, dry_run: bool) -> Response:
     """Start the operation, or find the one that this request started. A dry run is a different request, whatever its key."""
     key = request_id(call)
     words = f"{_DRY_RUN}\0{key}" if dry_run else key  # no key has a NUL
     name = sha256(words.encode()).hexdigest()[:32] if key else ""
-    operation = call.runner.start(found, kind, asked, name, branch=branch)
+    operation = call.runner.start(opened, kind, stored, name, branch=branch)
     return json_response(ImportCreationResponse(operation.id), 202)
 
 
 @routes.get(_IMPORT, "importStatus", Permission.READ, responses={200: ImportStatus, 404: Error})
 def import_status(call: Call, repository: str, branch: str, query: ImportQuery) -> Response:
     """Show the progress of an import. If the process working on it has died, this process takes over."""
-    found = call.lake.repository(repository)
-    found.branch(branch)
-    return json_response(_status(found, _import_into(branch, call.runner.look(found, query.id))))
+    opened = call.lake.repository(repository)
+    opened.branch(branch)
+    return json_response(_status(opened, _import_into(branch, call.runner.look(opened, query.id))))
 
 
 @routes.delete(_IMPORT, "importCancel", Permission.WRITE, responses={204: None, 403: Error, 404: Error, 409: Error})
 def cancel_import(call: Call, repository: str, branch: str, query: ImportQuery) -> Response:
     """Cancel an import: from now on it cannot commit anything. 409 if it has already ended, for example with its commit."""
-    found = call.lake.repository(repository)
-    found.branch(branch)
-    _import_into(branch, call.runner.look(found, query.id))
+    opened = call.lake.repository(repository)
+    opened.branch(branch)
+    _import_into(branch, call.runner.look(opened, query.id))
     try:
-        call.runner.cancel(found, query.id)
+        call.runner.cancel(opened, query.id)
     except PreconditionError as error:
         raise ApiError(409, f"conflict: {error}", cause=error) from None
     return no_content()

@@ -55,7 +55,7 @@ _RECONCILIATIONS: Final = "/repositories/{repository}/ingest/reconciliations"
 @routes.get(_RULES, "listIngestRules", Permission.READ, responses={200: IngestRuleList, 404: Error})
 def list_rules(call: Call, repository: str, query: PageQuery) -> Response:
     """List ingest rules by name."""
-    found = sorted(
+    rules = sorted(
         (
             rule
             for rule in RuleStore(call.lake.tables).of(call.lake.repository(repository).repository).rules
@@ -63,8 +63,8 @@ def list_rules(call: Call, repository: str, query: PageQuery) -> Response:
         ),
         key=lambda rule: rule.name,
     )
-    page = found[: query.limit]
-    more = len(found) > len(page)
+    page = rules[: query.limit]
+    more = len(rules) > len(page)
     pagination = Pagination(more, page[-1].name if more else "", len(page), MAX_PER_PAGE)
     return json_response(IngestRuleList(pagination, [_document(rule) for rule in page]))
 
@@ -77,14 +77,15 @@ def list_rules(call: Call, repository: str, query: PageQuery) -> Response:
 )
 def create_rule(call: Call, repository: str, body: IngestRule) -> Response:
     """Add an ingest rule, which applies to objects that arrive from then on. 409 if there is already one with this name."""
-    opened, rule = _asked(call, repository, body)
+    opened, rule = _permitted_rule(call, repository, body)
     store = RuleStore(call.lake.tables)
 
-    def made_before() -> Response | None:
-        there = store.get(opened.repository, rule.name)
-        return json_response(_document(there), 201) if msgspec.structs.replace(there, id="", since=0) == rule else None
+    def created_earlier() -> Response | None:
+        existing = store.get(opened.repository, rule.name)
+        same = msgspec.structs.replace(existing, id="", since=0) == rule
+        return json_response(_document(existing), 201) if same else None
 
-    return once(call, lambda: json_response(_document(store.add(call.lake, repository, rule)), 201), made_before)
+    return once(call, lambda: json_response(_document(store.add(call.lake, repository, rule)), 201), created_earlier)
 
 
 @routes.get(_RULE, "getIngestRule", Permission.READ, responses={200: IngestRule, 404: Error})
@@ -101,8 +102,8 @@ def set_rule(call: Call, repository: str, rule: str, body: IngestRule) -> Respon
         raise bad_request(
             f"the rule is named {rule!r} in the path and {body.name!r} in the body; a rule keeps its name"
         )
-    _, asked = _asked(call, repository, body)
-    return json_response(_document(RuleStore(call.lake.tables).put(call.lake, repository, asked)))
+    _, changed_rule = _permitted_rule(call, repository, body)
+    return json_response(_document(RuleStore(call.lake.tables).put(call.lake, repository, changed_rule)))
 
 
 @routes.delete(_RULE, "deleteIngestRule", Permission.ADMIN, responses={204: None, 404: Error})
@@ -116,8 +117,8 @@ def delete_rule(call: Call, repository: str, rule: str) -> Response:
 def status(call: Call, repository: str, rule: str) -> Response:
     """Show what an ingest rule has staged but not committed, and the commit in progress."""
     opened = call.lake.repository(repository)
-    found = RuleStore(call.lake.tables).get(opened.repository, rule)
-    return json_response(ingest_status(call.lake.tables, opened, found))
+    stored_rule = RuleStore(call.lake.tables).get(opened.repository, rule)
+    return json_response(ingest_status(call.lake.tables, opened, stored_rule))
 
 
 @routes.post(
@@ -159,23 +160,23 @@ def reconciliation(call: Call, repository: str, id: str) -> Response:  # noqa: A
     operation = call.runner.look(opened, id)
     if operation.kind != KIND:
         raise ApiError(404, f"not found: operation {id!r} does not reconcile a rule")
-    asked = msgspec.json.decode(operation.request, type=ReconcileRequest)
+    request = msgspec.json.decode(operation.request, type=ReconcileRequest)
     if operation.state is not OperationState.COMPLETED:
         error = failure_document(operation) if operation.is_finished else UNSET
-        return json_response(Reconciliation(operation.is_finished, asked.rule, asked.dry_run, error=error))
-    made = read_report(opened, operation.id, Reconciled)
+        return json_response(Reconciliation(operation.is_finished, request.rule, request.dry_run, error=error))
+    report = read_report(opened, operation.id, Reconciled)
     return json_response(
         Reconciliation(
             True,
-            asked.rule,
-            asked.dry_run,
-            made.objects,
-            made.linked_count,
-            made.deleted_count,
-            list(made.linked),
-            list(made.deleted),
-            [RefusedPath(one.path, one.reason) for one in made.refused],
-            [commit.id for commit in made.commits],
+            request.rule,
+            request.dry_run,
+            report.objects,
+            report.linked_count,
+            report.deleted_count,
+            list(report.linked),
+            list(report.deleted),
+            [RefusedPath(refused.path, refused.reason) for refused in report.refused],
+            [commit.id for commit in report.commits],
         )
     )
 
@@ -209,22 +210,22 @@ def replay(call: Call, repository: str, body: IngestReplay) -> Response:
 
     results, batch = ingester.process_messages(messages, opened.repository, go_on)
     due = ingester.commit_due(opened.repository, go_on)
-    made, not_made = (*batch.commits, *due.commits), (*batch.commits_failed, *due.commits_failed)
+    commits, failures = (*batch.commits, *due.commits), (*batch.commits_failed, *due.commits_failed)
     return json_response(
         IngestReplayed(
             [IngestResult(result.outcome, result.reason) for result in results],
-            [IngestMade(one.rule, commit_document(one.commit)) for one in made],
-            [IngestNotMade(one.rule, one.reason) for one in not_made],
+            [IngestMade(landed.rule, commit_document(landed.commit)) for landed in commits],
+            [IngestNotMade(failure.rule, failure.reason) for failure in failures],
         )
     )
 
 
-def _asked(call: Call, repository: str, body: IngestRule) -> tuple[OpenRepository, Rule]:
+def _permitted_rule(call: Call, repository: str, body: IngestRule) -> tuple[OpenRepository, Rule]:
     """Return the repository and the rule, if the deployment and the key may read its source. Else 403."""
     opened = call.lake.repository(repository)
     sources = call.settings.ingest_sources or call.settings.import_sources
-    own = opened.repository.settings.import_sources
-    (sources if own is None else sources.narrowed(own)).require(body.source)
+    narrowing = opened.repository.settings.import_sources
+    (sources if narrowing is None else sources.narrowed(narrowing)).require(body.source)
     require_own(call, body.source, prefix=True)
     return opened, msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(body, id="")), Rule)
 

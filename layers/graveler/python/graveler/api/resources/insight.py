@@ -82,8 +82,8 @@ def preview_merge(call: Call, repository: str, source: str, destination: str, qu
     """Show what a merge would do, with every conflict, without changing anything."""
     preview = call.lake.repository(repository).preview_merge(source, destination, MergeStrategy(query.strategy))
     after = query.after.encode()
-    behind = (c for c in preview.conflicts if c.path.startswith(query.prefix) and c.path.encode() > after)
-    page = list(islice(behind, query.limit + 1))
+    remaining = (c for c in preview.conflicts if c.path.startswith(query.prefix) and c.path.encode() > after)
+    page = list(islice(remaining, query.limit + 1))
     shown = page[: query.limit]
     more = len(page) > len(shown)
     return json_response(
@@ -168,13 +168,13 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
     page = call.lake.repository(repository).annotate(
         ref, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
     )
-    found = [
+    documents = [
         Annotation(item.path, "common_prefix", commit_document(commit))
         if isinstance(item, CommonPrefix)
         else Annotation(item.path, "object", commit_document(commit), item.size)
         for item, commit in page.results
     ]
-    return json_response(AnnotationList(pagination(page), found), headers=commit_headers(page))
+    return json_response(AnnotationList(pagination(page), documents), headers=commit_headers(page))
 
 
 @routes.get(
@@ -188,16 +188,18 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
 def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:
     """Check everything reachable in a repository, and summarize what is wrong. There is no time limit."""
     report = call.lake.fsck(repository, committed_objects=query.objects, object_bytes=query.bytes)
-    found = report.findings
+    findings = report.findings
     return json_response(
         FsckSummary(
             report.clean,
-            len(found),
+            len(findings),
             asdict(report.counts),
             asdict(report.garbage),
             [
-                FsckFinding(one.kind.value, one.what, one.why, one.remedy, [ref.name for ref in one.refs])
-                for one in found[:100]
+                FsckFinding(
+                    finding.kind.value, finding.what, finding.why, finding.remedy, [ref.name for ref in finding.refs]
+                )
+                for finding in findings[:100]
             ],
             report.scope,
         )

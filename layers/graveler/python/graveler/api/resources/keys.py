@@ -19,11 +19,11 @@ _KEY = "/auth/keys/{key}"
 @routes.get(_KEYS, "listAccessKeys", Permission.ADMIN, responses={200: AccessKeyList, 401: Error})
 def list_keys(call: Call, query: PageQuery) -> Response:
     """List the access keys that are not revoked, by ID."""
-    known = call.access.keys()
-    behind = [key for key in known if key.key_id.startswith(query.prefix) and key.key_id > query.after]
-    found = sorted(behind, key=lambda key: key.key_id)
-    page = found[: query.limit]
-    more = len(found) > len(page)
+    keys = call.access.keys()
+    matching = [key for key in keys if key.key_id.startswith(query.prefix) and key.key_id > query.after]
+    ordered = sorted(matching, key=lambda key: key.key_id)
+    page = ordered[: query.limit]
+    more = len(ordered) > len(page)
     pagination = Pagination(more, page[-1].key_id if more else "", len(page), MAX_PER_PAGE)
     return json_response(AccessKeyList(pagination, [_document(key) for key in page]))
 
@@ -31,8 +31,8 @@ def list_keys(call: Call, query: PageQuery) -> Response:
 @routes.post(_KEYS, "createAccessKey", Permission.ADMIN, responses={201: AccessKeyWithSecret, 400: Error, 401: Error})
 def create_key(call: Call, body: AccessKeyCreation) -> Response:
     """Create an access key. Its secret is not stored, so a repeated request creates another key, whatever its Idempotency-Key."""
-    made = call.access.create_key(body.name, body.role, body.repositories, body.branches, s3=body.s3)
-    key = made.key
+    created = call.access.create_key(body.name, body.role, body.repositories, body.branches, s3=body.s3)
+    key = created.key
     document = AccessKeyWithSecret(
         key.key_id,
         key.name,
@@ -41,7 +41,7 @@ def create_key(call: Call, body: AccessKeyCreation) -> Response:
         list(key.branches),
         key.created,
         key.s3,
-        secret_access_key=made.secret,
+        secret_access_key=created.secret,
     )
     return json_response(document, 201)
 

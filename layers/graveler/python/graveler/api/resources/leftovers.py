@@ -30,11 +30,20 @@ routes = Routes("deleted repositories")
 )
 def list_deleted(call: Call, query: PageQuery) -> Response:
     """List deleted repositories that still take up storage, newest first."""
-    behind = _behind(query.after)
-    found = [one for one in _leftovers(call).all() if one.name.startswith(query.prefix) and behind(one)]
-    page = found[: query.limit]
-    more = len(found) > len(page)
-    documents = [DeletedRepositoryDocument(one.uid, one.name, one.namespace, one.at, one.purging) for one in page]
+    is_after = _behind(query.after)
+    repositories = [
+        repository
+        for repository in _leftovers(call).all()
+        if repository.name.startswith(query.prefix) and is_after(repository)
+    ]
+    page = repositories[: query.limit]
+    more = len(repositories) > len(page)
+    documents = [
+        DeletedRepositoryDocument(
+            repository.uid, repository.name, repository.namespace, repository.at, repository.purging
+        )
+        for repository in page
+    ]
     offset = f"{page[-1].at}-{page[-1].uid}" if more else ""
     return json_response(DeletedRepositoryList(Pagination(more, offset, len(page), MAX_PER_PAGE), documents))
 
@@ -50,17 +59,17 @@ def purge(call: Call, name: str, body: PurgeCreation) -> Response:
     request, the response is 429: send it again to continue.
     """
     leftovers = _leftovers(call)
-    found = leftovers.find(name)
+    repository = leftovers.find(name)
     began = time.monotonic()
 
     def progress(_phase: str, done: int, _total: int) -> None:
         if time.monotonic() - began > call.settings.request_seconds:
             raise BusyError(f"{done:,} were removed so far, and more remain; send the same request again")
 
-    done = leftovers.purge(found.uid, force=body.force, at_once=body.at_once, progress=progress)
+    done = leftovers.purge(repository.uid, force=body.force, at_once=body.at_once, progress=progress)
     return json_response(
         Purge(
-            found.name,
+            repository.name,
             GarbageCollectionTally(done.files.files, done.files.bytes),
             done.rows,
             GarbageCollectionTally(done.unknown.files, done.unknown.bytes),
@@ -78,8 +87,8 @@ def _behind(after: str) -> Callable[[DeletedRepository], bool]:
     position."""
     if not after:
         return lambda _: True
-    at, dash, uid = after.partition("-")
-    if not dash or not (at.isascii() and at.isdecimal()):
+    seconds, dash, uid = after.partition("-")
+    if not dash or not (seconds.isascii() and seconds.isdecimal()):
         raise bad_request(f"after={after[:100]!r} is not a position; give the next_offset of the previous page")
-    position = -int(at[:19]), uid
-    return lambda one: (-one.at, one.uid) > position
+    position = -int(seconds[:19]), uid
+    return lambda repository: (-repository.at, repository.uid) > position

@@ -52,10 +52,10 @@ class BeginQuery(UploadQuery, frozen=True, kw_only=True):
 )
 def create_upload(call: Call, repository: str, branch: str, query: BeginQuery) -> Response:
     """Start a multipart upload."""
-    found = call.lake.repository(repository)
-    upload = found.begin_upload(branch, query.path)
+    opened = call.lake.repository(repository)
+    upload = opened.begin_upload(branch, query.path)
     seconds = call.settings.presign_seconds
-    urls = [found.part_url(branch, query.path, upload, number + 1, seconds) for number in range(query.parts)]
+    urls = [opened.part_url(branch, query.path, upload, number + 1, seconds) for number in range(query.parts)]
     if urls:
         call.audit_url(upload.address, repository=repository, ref=branch, path=query.path)
     return json_response(PresignMultipartUpload(upload.upload_id, upload.address, urls or UNSET), 201)
@@ -102,9 +102,9 @@ def abort_upload(
     call: Call, repository: str, branch: str, upload_id: str, query: UploadQuery, body: AbortPresignMultipartUpload
 ) -> Response:
     """Abort an upload, and drop its parts."""
-    found = call.lake.repository(repository)
-    found.branch(branch)
-    found.abort_upload(branch, query.path, _upload(upload_id, body.physical_address))
+    opened = call.lake.repository(repository)
+    opened.branch(branch)
+    opened.abort_upload(branch, query.path, _upload(upload_id, body.physical_address))
     return no_content()
 
 
@@ -124,9 +124,9 @@ def upload_part(
     body: UploadPartFrom,
 ) -> Response:
     """Get a fresh URL for one part."""
-    found = call.lake.repository(repository)
+    opened = call.lake.repository(repository)
     upload = _upload(upload_id, body.physical_address)
-    url = found.part_url(branch, query.path, upload, _number(part_number), call.settings.presign_seconds)
+    url = opened.part_url(branch, query.path, upload, _number(part_number), call.settings.presign_seconds)
     call.audit_url(upload.address, repository=repository, ref=branch, path=query.path)
     return json_response(UploadTo(url))
 
@@ -147,20 +147,20 @@ def upload_part_copy(
     body: UploadPartCopyFrom,
 ) -> Response:
     """Create a part from bytes of another object; the header ``ETag`` is the part's."""
-    found = call.lake.repository(repository)
-    source = found.stat(body.copy_source.ref or branch, body.copy_source.path)
+    opened = call.lake.repository(repository)
+    source = opened.stat(body.copy_source.ref or branch, body.copy_source.path)
     part = span(body.copy_source.range, source.size)
     if body.copy_source.range and (part is None or not part.length):
         raise bad_request(f"range {body.copy_source.range!r} is malformed, or outside the {source.size} bytes")
     start, length = (0, source.size) if part is None else (part.start, part.length)
     if length > MAX_COPIED_PART:
         raise bad_request(f"a part of {length} bytes is too large to copy; at most {MAX_COPIED_PART} are allowed")
-    etag = found.upload_part(
+    etag = opened.upload_part(
         branch,
         query.path,
         _upload(upload_id, body.physical_address),
         _number(part_number),
-        b"".join(found.bytes_in(body.copy_source.ref or branch, source, start, length)),
+        b"".join(opened.bytes_in(body.copy_source.ref or branch, source, start, length)),
     )
     return no_content({"etag": f'"{etag}"'})
 

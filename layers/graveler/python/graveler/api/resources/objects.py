@@ -96,12 +96,12 @@ class CopyQuery(Query, frozen=True, kw_only=True):
 )
 def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Read all or a range of an object's bytes; for large ones the response is a redirect to a URL of the object store."""
-    found, entry = call.lake.stat(repository, ref, query.path)
+    opened, entry = call.lake.stat(repository, ref, query.path)
     headers = object_headers(entry)
     if _matches(call, entry):
         return no_content(headers, 304)
     if query.presign:
-        return no_content({"location": Presigner(call, found, ref).url(entry)}, 302)
+        return no_content({"location": Presigner(call, opened, ref).url(entry)}, 302)
     part = requested(call.headers, entry.checksum, entry.size)
     if part is not None and not part.length:
         raise ApiError(
@@ -111,11 +111,11 @@ def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Res
         )
     length = entry.size if part is None else part.length
     if length > call.settings.max_body_bytes:
-        return no_content({"location": Presigner(call, found, ref).url(entry)}, 302)
+        return no_content({"location": Presigner(call, opened, ref).url(entry)}, 302)
     if part is None:
-        return Response(200, headers, b"".join(found.bytes_in(ref, entry, verify=call.settings.verify_bytes)))
+        return Response(200, headers, b"".join(opened.bytes_in(ref, entry, verify=call.settings.verify_bytes)))
     headers["content-range"] = part.content_range
-    return Response(206, headers, b"".join(found.bytes_in(ref, entry, part.start, part.length)))
+    return Response(206, headers, b"".join(opened.bytes_in(ref, entry, part.start, part.length)))
 
 
 @routes.route(
@@ -144,9 +144,9 @@ def head_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Re
 @routes.get(_OBJECTS + "/stat", "statObject", Permission.READ, responses={200: ObjectStats, 404: Error}, short=True)
 def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Response:
     """Describe an object."""
-    found, entry = call.lake.stat(repository, ref, query.path)
+    opened, entry = call.lake.stat(repository, ref, query.path)
     if query.presign:
-        return json_response(Presigner(call, found, ref).document(entry, metadata=query.user_metadata))
+        return json_response(Presigner(call, opened, ref).document(entry, metadata=query.user_metadata))
     return json_response(object_document(entry, metadata=query.user_metadata))
 
 
@@ -160,19 +160,19 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
 )
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
     """List objects by path, with a delimiter as folders."""
-    found, state = call.lake.repository(repository, ref).pinned_to(ref, query.state)
+    opened, state = call.lake.repository(repository, ref).pinned_to(ref, query.state)
     says = {STATE_HEADER: state} if state else {}
     if query.user_metadata and not (query.presign or query.delimiter):
-        rendered = found.render(LISTED, ref, prefix=query.prefix, after=query.after, amount=query.limit)
+        rendered = opened.render(LISTED, ref, prefix=query.prefix, after=query.after, amount=query.limit)
         return rendered_response(rendered_page(rendered), headers={COMMIT_HEADER: rendered.commit_id, **says})
     require_cached()  # rolled-up objects lie in blocks of their own, any number of them
-    asked = {"prefix": query.prefix, "after": query.after, "delimiter": query.delimiter}
+    position = {"prefix": query.prefix, "after": query.after, "delimiter": query.delimiter}
     if query.user_metadata and not query.presign:
-        plain = found.list_as(ListedObject, ref, **asked, amount=query.limit)
+        plain = opened.list_as(ListedObject, ref, **position, amount=query.limit)
         shown = [prefix_document(item) if isinstance(item, CommonPrefix) else item for item in plain.results]
         return json_response(ListedPage(pagination(plain), shown), headers={**commit_headers(plain), **says})
-    page = found.list_objects(ref, **asked, amount=query.limit)
-    presigner = Presigner(call, found, ref) if query.presign else None
+    page = opened.list_objects(ref, **position, amount=query.limit)
+    presigner = Presigner(call, opened, ref) if query.presign else None
     document = object_document if presigner is None else presigner.document
     listed = [
         document(item, metadata=query.user_metadata) if isinstance(item, ObjectEntry) else prefix_document(item)
@@ -203,10 +203,10 @@ def underlying_properties(call: Call, repository: str, ref: str, query: ObjectQu
 def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, body: PathList) -> Response:
     """Describe up to 1,000 objects, all from one state."""
     _bounded(body.paths)
-    found = call.lake.repository(repository, ref)
-    presigner = Presigner(call, found, ref) if query.presign else None
+    opened = call.lake.repository(repository, ref)
+    presigner = Presigner(call, opened, ref) if query.presign else None
     document = object_document if presigner is None else presigner.document
-    entries = found.stat_many(ref, body.paths)
+    entries = opened.stat_many(ref, body.paths)
     return json_response(
         StatsOfMany(
             [document(entry) for entry in entries if entry is not None],
@@ -348,8 +348,8 @@ def update_user_metadata(call: Call, repository: str, request: staging.UpdateMet
 
 def _matches(call: Call, entry: ObjectEntry) -> bool:
     """Return whether the client already has this object (``If-None-Match``)."""
-    wanted = call.headers.get("if-none-match", "")
-    return bool(wanted) and (wanted == "*" or f'"{entry.checksum}"' in wanted)
+    condition = call.headers.get("if-none-match", "")
+    return bool(condition) and (condition == "*" or f'"{entry.checksum}"' in condition)
 
 
 def _bounded(paths: list[str]) -> None:

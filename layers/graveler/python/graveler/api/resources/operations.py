@@ -25,7 +25,7 @@ def list_operations(call: Call, repository: str, query: AfterQuery) -> Response:
     page = operations.page(query.after, query.limit)
     pagination = Pagination(page.next_after is not None, page.next_after or "", len(page.results))
     commits = operations.commits(page.results)
-    documents = [operation_document(operations, one, commit) for one, commit in zip(page.results, commits, strict=True)]
+    documents = [operation_document(operations, row, commit) for row, commit in zip(page.results, commits, strict=True)]
     return json_response(OperationList(pagination, documents, [str(error) for error in page.damaged]))
 
 
@@ -35,8 +35,8 @@ def get_operation(call: Call, repository: str, operation: str) -> Response:
     process that handles this request takes over.
     """
     opened = call.lake.repository(repository)
-    found = call.runner.look(opened, operation)
-    return json_response(operation_document(operations_of(call, opened), found))
+    current = call.runner.look(opened, operation)
+    return json_response(operation_document(operations_of(call, opened), current))
 
 
 @routes.route(
@@ -53,13 +53,13 @@ def cancel_operation(call: Call, repository: str, operation: str) -> Response:
     """
     opened = call.lake.repository(repository)
     try:
-        found = call.runner.look(opened, operation)
+        current = call.runner.look(opened, operation)
     except NotFoundError:
         call.identity.require(Permission.WRITE, repository)
         raise
     # Operations that change no branch (a dump, a collection) are for admins.
-    needed = Permission.WRITE if found.branch else Permission.ADMIN
-    call.identity.require(needed, repository, found.branch)
+    needed = Permission.WRITE if current.branch else Permission.ADMIN
+    call.identity.require(needed, repository, current.branch)
     try:
         call.runner.cancel(opened, operation)
     except PreconditionError as error:

@@ -47,24 +47,24 @@ def login(call: Call, body: ExternalLoginInformation) -> Response:
     if seconds is not None and seconds < 1:
         raise bad_request(f"token_expiration_duration {seconds} must be at least 1 second")
     try:
-        made = call.access.login_with_aws(body.identity_request.identity_token, call.source_ip, seconds)
+        token = call.access.login_with_aws(body.identity_request.identity_token, call.source_ip, seconds)
     except GravelerError as error:
         who = error.who if isinstance(error, IdentityRefusedError) else ""
         _audit(call, str(status_and_error(error)[0]), principal=who)
         raise
-    _audit(call, "200", key_id=made.rule.rule_id, name=made.name, principal=made.principal.arn)
-    return json_response(AuthenticationToken(made.token.token, made.token.expires))
+    _audit(call, "200", key_id=token.rule.rule_id, name=token.name, principal=token.principal.arn)
+    return json_response(AuthenticationToken(token.token.token, token.token.expires))
 
 
 @routes.get(_RULES, "listPrincipalRules", Permission.ADMIN, responses={200: PrincipalRuleList, 401: Error})
 def list_rules(call: Call, query: PageQuery) -> Response:
     """List the rules for AWS principals, by ID."""
-    known = [
+    rules = [
         rule for rule in call.access.rules() if rule.rule_id.startswith(query.prefix) and rule.rule_id > query.after
     ]
-    found = sorted(known, key=lambda rule: rule.rule_id)
-    page = found[: query.limit]
-    more = len(found) > len(page)
+    ordered = sorted(rules, key=lambda rule: rule.rule_id)
+    page = ordered[: query.limit]
+    more = len(ordered) > len(page)
     pagination = Pagination(more, page[-1].rule_id if more else "", len(page), MAX_PER_PAGE)
     return json_response(PrincipalRuleList(pagination, [_document(rule) for rule in page]))
 
@@ -77,8 +77,8 @@ def list_rules(call: Call, query: PageQuery) -> Response:
 )
 def create_rule(call: Call, body: PrincipalRuleCreation) -> Response:
     """Let AWS principals log in whose ARN matches a pattern."""
-    made = call.access.create_rule(body.principal, body.name, body.role, body.repositories, body.branches)
-    return json_response(_document(made), 201)
+    rule = call.access.create_rule(body.principal, body.name, body.role, body.repositories, body.branches)
+    return json_response(_document(rule), 201)
 
 
 @routes.get(_RULE, "getPrincipalRule", Permission.ADMIN, responses={200: PrincipalRuleDocument, 401: Error, 404: Error})

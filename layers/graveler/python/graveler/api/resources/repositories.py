@@ -52,13 +52,13 @@ def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
     def shown(repository: KnownRepository) -> bool:
         return query.search in repository.name and call.identity.sees(repository.name)
 
-    found, more = _filtered(
+    repositories, more = _filtered(
         lambda after: call.lake.repositories(query.prefix, after, MAX_PER_PAGE), shown, query.after, query.limit
     )
     return json_response(
         RepositoryList(
-            Pagination(more, found[-1].name if more else "", len(found)),
-            [repository_document(repository) for repository in found],
+            Pagination(more, repositories[-1].name if more else "", len(repositories)),
+            [repository_document(repository) for repository in repositories],
         )
     )
 
@@ -100,13 +100,13 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
             add_sample(opened, by=call.committer)
         return json_response(repository_document(opened.repository), 201)
 
-    def made_before() -> Response | None:
+    def created_earlier() -> Response | None:
         opened = call.lake.repository(body.name)
-        there = opened.repository
-        same = (there.namespace, there.default_branch) == (body.storage_namespace.rstrip("/"), default_branch)
+        existing = opened.repository
+        same = (existing.namespace, existing.default_branch) == (body.storage_namespace.rstrip("/"), default_branch)
         return made(opened) if same else None
 
-    return once(call, make, made_before)
+    return once(call, make, created_earlier)
 
 
 @routes.get(
@@ -295,14 +295,14 @@ def _filtered(
     amount: int,
 ) -> tuple[list[KnownRepository], bool]:
     """Return up to ``amount`` matching repositories, and whether more follow."""
-    found: list[KnownRepository] = []
+    matches: list[KnownRepository] = []
     while True:
         page = pages(after)
         for repository in page.results:
             if shown(repository):
-                if len(found) == amount:
-                    return found, True
-                found.append(repository)
+                if len(matches) == amount:
+                    return matches, True
+                matches.append(repository)
         if page.next_after is None:
-            return found, False
+            return matches, False
         after = page.next_after

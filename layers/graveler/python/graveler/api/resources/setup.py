@@ -28,11 +28,11 @@ def set_up(call: Call, body: Setup) -> Response:
     if not body.username:
         raise bad_request("username is empty; name the holder of the first key")
     chosen = None if body.key is None else (body.key.access_key_id, body.key.secret_access_key)
-    made = call.access.set_up(body.username, chosen)
-    if made is None:
+    created = call.access.set_up(body.username, chosen)
+    if created is None:
         raise ApiError(409, "lakeFS already initialized: this lake has access keys")
     call.audit("200")
-    return json_response(CredentialsWithSecret(made.key.key_id, made.secret, made.key.created))
+    return json_response(CredentialsWithSecret(created.key.key_id, created.secret, created.key.created))
 
 
 @routes.post("/setup_comm_prefs", "setupCommPrefs", None, function="read", responses={200: None, 403: Error})

@@ -53,8 +53,8 @@ class RowsQuery(AfterQuery, frozen=True, kw_only=True):
 @routes.post(_CHECKS, "startCheck", Permission.ADMIN, responses={202: Started, 400: Error, 404: Error})
 def start_check(call: Call, repository: str, body: CheckCreation) -> Response:
     """Start checking everything reachable in a repository, and repairing it if requested."""
-    asked = checks.CheckRequest(body.repair, body.reflog, body.objects, body.outside, body.bytes)
-    return _start(call, call.lake.repository(repository), checks.KIND, msgspec.json.encode(asked))
+    request = checks.CheckRequest(body.repair, body.reflog, body.objects, body.outside, body.bytes)
+    return _start(call, call.lake.repository(repository), checks.KIND, msgspec.json.encode(request))
 
 
 @routes.get(f"{_CHECKS}/{{id}}", "getCheck", Permission.ADMIN, responses={200: Check, 404: Error})
@@ -64,9 +64,9 @@ def get_check(call: Call, repository: str, id: str, query: RowsQuery) -> Respons
     operation = _of_kind(checks.KIND, call.runner.look(opened, id))
     if operation.state is not OperationState.COMPLETED:
         return json_response(Check(operation.is_finished, error=_error(operation)))
-    found = read_report(opened, operation.id, Report)
-    shown, pagination = query.page(len(found.findings))
-    return json_response(Check(True, pagination, msgspec.structs.replace(found, findings=found.findings[shown])))
+    report = read_report(opened, operation.id, Report)
+    shown, pagination = query.page(len(report.findings))
+    return json_response(Check(True, pagination, msgspec.structs.replace(report, findings=report.findings[shown])))
 
 
 @routes.post(_SPACE, "startSpaceMeasurement", Permission.ADMIN, responses={202: Started, 404: Error})
@@ -82,10 +82,10 @@ def get_measurement(call: Call, repository: str, id: str, query: RowsQuery) -> R
     operation = _of_kind(space_operation.KIND, call.runner.look(opened, id))
     if operation.state is not OperationState.COMPLETED:
         return json_response(SpaceMeasurement(operation.is_finished, error=_error(operation)))
-    found = read_report(opened, operation.id, Space)
-    shown, pagination = query.page(len(found.holders))
+    space = read_report(opened, operation.id, Space)
+    shown, pagination = query.page(len(space.holders))
     return json_response(
-        SpaceMeasurement(True, pagination, msgspec.structs.replace(found, holders=found.holders[shown]))
+        SpaceMeasurement(True, pagination, msgspec.structs.replace(space, holders=space.holders[shown]))
     )
 
 
