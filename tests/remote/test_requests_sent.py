@@ -28,13 +28,16 @@ from graveler.model import (
 )
 from graveler.operations.store import OperationState
 from graveler.remote.connection import Connection
-from graveler.remote.repository import RemoteRepository
+from graveler.remote.repository import RemoteRepository, runs_remotely
 from graveler.requests import committing, importing, merging, refs, settings, staging
 from graveler.requests.base import CommitInfo, Request
+from graveler.requests.exporting import Export
+from graveler.requests.fields import fields_of
 from graveler.requests.importing import AddressType, ImportAddress, ImportChanges, ListingOptions
 from graveler.wire import config, differences, documents, imports, objects, operations
 from graveler.wire.documents import Pagination
 from graveler.wire.refs import MergeBase, MergeResult, Reflog, WrittenVersion
+from tests.make_request_docs import every_request
 from tests.remote.scripted import Asked, Reply, Scripted, scripted
 from tests.support.shell import Shell
 
@@ -344,6 +347,14 @@ def test_each_verb_sends_the_requests_that_it_always_sent() -> None:
     assert now.keys() == golden.keys()
     for name, requests in golden.items():
         assert now[name] == requests, name
+
+
+def test_every_request_that_works_through_a_server_is_sent_here() -> None:
+    there = {type(request) for request, _ in VERBS}
+    assert there == {kind for kind in every_request() if runs_remotely(kind)} - {Export}
+    for request, options in VERBS:
+        optional = {name for name, field in fields_of(type(request)).items() if not field.is_required}
+        assert optional - {"copy", "label"} <= options.keys(), request
 
 
 if __name__ == "__main__":

@@ -21,6 +21,14 @@ both call it. A module in ``resources`` holds the routes of one group. To add a 
         """Describe one branch."""                           # first line: the summary in the OpenAPI document
         return json_response(Ref(branch, call.lake.repository(repository).branch(branch).commit_id))
 
+The operation of a request of the lake takes everything from its class, and the handler gets the request::
+
+    @routes.run(refs.DeleteTag, responses={204: None, 403: Error, 404: Error})
+    def delete_tag(call: Call, repository: str, request: refs.DeleteTag) -> Response:
+        """Delete a tag; its commit stays."""
+        call.run(repository, request)
+        return no_content()
+
 Path parameters arrive by name, percent-decoded and not empty. An argument called ``query`` gets the query parameters in its
 annotated type, ``body`` the JSON body as its Struct (unknown fields ignored, types strict, 400 with the reason). ``errors.py``
 maps the lake's errors to statuses; raise :class:`graveler.api.errors.ApiError` for errors that exist only in HTTP.

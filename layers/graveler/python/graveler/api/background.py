@@ -46,7 +46,8 @@ def answer(call: Call, repository: str, request: LongRequest, render: Callable[[
     Cost: a table read, and the request; for an operation a transaction, and table reads while waiting. The repository's record is
     cached for up to a minute, or until an error (:meth:`Lake.with_recent_repository`): changes of a branch read it together with
     the branch."""
-    request = with_id(call, request)
+    if call.request_key:
+        request = with_id(call, request)
     return call.lake.with_recent_repository(repository, lambda opened: _answer(call, opened, request, render))
 
 
@@ -57,11 +58,11 @@ def _answer(
     name = _operation_name(call, request)
     earlier = call.runner.of_request(repository, name)
     waiting = earlier is not None and _joins(repository, request, earlier)
-    if waiting or _wants_no_wait(call):
-        repository.branch(
-            _branch(request)
-        )  # refuse at once if it does not exist, or if the repository has been replaced
-    if _wants_no_wait(call):
+    no_wait = _wants_no_wait(call)
+    if waiting or no_wait:
+        # Refuse at once if it does not exist, or if the repository has been replaced.
+        repository.branch(_branch(request))
+    if no_wait:
         operation = _start(call, repository, name, pinned(repository, request))
         response = accepted(operations_of(call, repository), repository.repository.name, operation)
         if operation.is_finished:
@@ -102,8 +103,8 @@ def _branch(request: LongRequest) -> str:
 
 
 def _wants_no_wait(call: Call) -> bool:
-    preferences = (part.partition(";")[0].strip().lower() for part in call.headers.get("prefer", "").split(","))
-    return "respond-async" in preferences
+    header = call.headers.get("prefer", "")
+    return bool(header) and "respond-async" in (part.partition(";")[0].strip().lower() for part in header.split(","))
 
 
 def _operation_name(call: Call, request: LongRequest) -> str:

@@ -36,6 +36,7 @@ class Call:
     take. ``has_body`` is False while only the head has arrived: then what reads the body raises :class:`BodyNeededError`."""
 
     __slots__ = (
+        "_body",
         "_event",
         "access",
         "has_body",
@@ -66,6 +67,7 @@ class Call:
         has_body: bool = True,
     ) -> None:
         self._event = event
+        self._body: bytes | None = None
         self.has_body = has_body
         self.headers = headers
         self.lake = lake
@@ -118,10 +120,12 @@ class Call:
 
     def body_bytes(self) -> bytes:
         """Return the body as it was sent. :class:`BodyNeededError`."""
-        path = self.body_file
-        if path is not None:
-            return path.read_bytes()
-        return event_body(self._event)
+        if self._body is None:
+            path = self.body_file
+            if path is not None:
+                return path.read_bytes()
+            self._body = event_body(self._event)
+        return self._body
 
     @property
     def body_file(self) -> Path | None:

@@ -57,10 +57,10 @@ def once(call: Call, create: Callable[[], Response], created_earlier: Callable[[
     """Return the response of ``create``, or the one it gave earlier under the request's key.
 
     ``created_earlier`` returns a response from the existing state if that is as requested, else None; it is called if
-    ``create`` finds that something already exists, or no longer does, and another attempt under the key may have done that. While
-    another attempt is at work, wait for its response. Cost: without a key nothing; with one, one table read and two writes, or one read for a
-    repetition; a write every two seconds. 400 for a key that another request has used, 429 if the other attempt is still at work
-    when this request's time is over.
+    ``create`` finds that something already exists, or no longer does, and another attempt under the key may have done that.
+    While another attempt is at work, wait for its response. Cost: without a key nothing; with one, one table read and two writes,
+    or one read for a repetition; a write every two seconds. 400 for a key that another request has used, 429 if the other attempt
+    is still at work when this request's time is over.
     """
     if not call.request_key:
         return create()
@@ -234,6 +234,4 @@ def _recorded(item: Item) -> Response | None:
 
 def with_id(call: Call, request: Committing) -> Committing:
     """Return a request that makes a commit together with the ID by which the lake recognizes it. Cost as :func:`request_id`."""
-    return (
-        request if not call.request_key else replace(request, info=replace(request.info, request_id=request_id(call)))
-    )
+    return replace(request, info=replace(request.info, request_id=request_id(call)))

@@ -108,6 +108,9 @@ class Route:
         self._request: type[Request[Any]] | None = kinds.get("request")
         self._query: type[Query] | None = kinds.get("query")
         self._body: Any = kinds.get("body")
+        endpoint = None if self._request is None else self._request.endpoint
+        self.has_body = self._body is not None or (endpoint is not None and bool(endpoint.body))
+        """Whether it has a JSON document."""
 
     @cached_property
     def shape(self) -> RequestShape[Any] | None:
@@ -139,11 +142,6 @@ class Route:
         if self.permission is None:
             return BodyKind.SMALL
         return BodyKind.UPLOAD if self.raw_body else BodyKind.JSON if self.has_body else BodyKind.SMALL
-
-    @property
-    def has_body(self) -> bool:
-        """Whether it has a JSON document."""
-        return self._body is not None or bool(self._request and self._request.endpoint and self._request.endpoint.body)
 
     def answer(self, call: Call, parameters: Mapping[str, str], pairs: list[tuple[str, str]]) -> Response:
         """Parse the parameters and call the handler."""

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct
 from msgspec.structs import asdict
 
 from graveler.model import Application, MergeStrategies, MergeStrategy, SplitParameters
@@ -151,13 +151,15 @@ class RequestShape(Generic[R]):
     ) -> R:
         """Return the request that a client asks for. Null or missing fields have the request's defaults. ``author`` is the author
         of its commit; ``may_force`` decides whether ``force`` counts."""
-        values: dict[str, Any] = {field.name: parameters[name] for name, field in self.path.items()}
+        values: dict[str, Any] = {}
+        for name, field in self.path.items():
+            values[field.name] = parameters[name]
         for name, field in self.query.items():
             value = getattr(query, name)
-            values[field.name] = field.default if value == "" and not field.is_required else value
+            values[field.name] = field.default if value == "" and field.default is not NODEFAULT else value
         for name, field in self.plain.items():
             value = getattr(document, name)
-            if value is not None or field.is_required:
+            if value is not None or field.default is NODEFAULT:
                 convert = field.type in _DOCUMENTS
                 values[field.name] = msgspec.convert(value, field.type, from_attributes=True) if convert else value
         for name, shape in self.shaped.items():

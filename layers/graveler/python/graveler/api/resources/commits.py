@@ -84,7 +84,8 @@ def commit(call: Call, repository: str, request: committing.Commit, query: Commi
             allow_empty=request.allow_empty,
             force=request.force,
         )
-        of_metarange = with_id(call, of_metarange)
+        if call.request_key:
+            of_metarange = with_id(call, of_metarange)
         return _created(call.lake.repository(repository).run(of_metarange))
     except NoChangesError as error:
         raise ApiError(400, "commit: no changes", cause=error) from None
