@@ -560,7 +560,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C2",
         "where the branch has moved, the results of the parts are made again",
         "operations/parts/joined_parts.py",
-        "anew = moved(zip(self._trees, trees, strict=True))",
+        "anew = changed_intervals(zip(self._trees, trees, strict=True))",
         "anew = []",
         "lake/test_in_place.py::test_a_head_that_moves_at_any_step_is_followed",
     ),

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from rocksdict import Options, Rdict
 
 from graveler.tree.assembler import Assembler
-from graveler.tree.block import Records, count_entries, different, encode, entries, stored, unstored, verify
+from graveler.tree.block import (
+    Records,
+    compress_block,
+    count_entries,
+    decompress_block,
+    differing_records,
+    encode,
+    entries,
+    verify,
+)
 from graveler.tree.sstable import Table, layout_of, write_table
 from tests.support.campaigns import examples
 from tests.support.trees import ALONE
@@ -46,7 +55,7 @@ def finished(made: Assembler, blocks: list[Records]) -> bytes:
 
 
 def properties(table: Table) -> dict[bytes, bytes]:
-    names, values = entries(unstored(table._data, *table._properties), 0)
+    names, values = entries(decompress_block(table._data, *table._properties), 0)
     return dict(zip(names, values, strict=True))
 
 
@@ -54,12 +63,12 @@ def check_blocks(records: dict[bytes, bytes]) -> None:
     data = by_rocksdb(records)
     table = Table(data)
     for number, handle in enumerate(table._handles):
-        block = unstored(data, *handle)
+        block = decompress_block(data, *handle)
         assert encode(*table.read(number)) == block
         assert count_entries(block) == len(table.read(number)[0])
-        again = stored(block)
+        again = compress_block(block)
         verify(again, 0, len(again) - 5)
-        assert unstored(again, 0, len(again) - 5) == block
+        assert decompress_block(again, 0, len(again) - 5) == block
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -93,7 +102,7 @@ def test_of_two_blocks_with_the_same_keys_only_records_that_differ_are_found(pla
     for value in (b"another", values[place][::-1] + b"!", b"x" * 200, b"x" * 20_000):
         changed = list(values)
         changed[place] = value
-        found = different(encode(keys, values), encode(keys, changed))
+        found = differing_records(encode(keys, values), encode(keys, changed))
         assert found is not None
         assert found.records == ([keys[place]], [values[place]])
         assert found.other_records == ([keys[place]], [value])
@@ -103,12 +112,12 @@ def test_of_two_blocks_with_the_same_keys_only_records_that_differ_are_found(pla
 def test_blocks_of_other_stretches_are_not_compared() -> None:
     keys = [b"key/%04d" % n for n in range(160)]
     values = [b"%d" % n * 9 for n in range(160)]
-    same = different(encode(keys, values), encode(keys, values))
+    same = differing_records(encode(keys, values), encode(keys, values))
     assert same is not None
     assert same.records == same.other_records == ([], [])
-    assert different(encode(keys, values), encode(keys[1:], values[1:])) is None
-    assert different(encode(keys, values), encode(keys[:-16], values[:-16])) is None
-    shorter = different(encode(keys, values), encode(keys[:-1], values[:-1]))
+    assert differing_records(encode(keys, values), encode(keys[1:], values[1:])) is None
+    assert differing_records(encode(keys, values), encode(keys[:-16], values[:-16])) is None
+    shorter = differing_records(encode(keys, values), encode(keys[:-1], values[:-1]))
     assert shorter is not None
     assert shorter.records == (keys[-1:], values[-1:])
     assert shorter.other_records == ([], [])
@@ -129,7 +138,7 @@ def test_what_two_blocks_do_not_show_of_each_other_is_the_same_in_both(
     one = {key: value for key, (value, fate) in records.items() if fate != 0}
     other = {key: value + b"!" * (fate == 2) for key, (value, fate) in records.items() if fate != 1}
     blocks = [encode(sorted(each), [each[key] for key in sorted(each)]) for each in (one, other) if each]
-    found = different(*blocks) if len(blocks) == 2 else None
+    found = differing_records(*blocks) if len(blocks) == 2 else None
     if found is None:
         return
     shown = [dict(zip(*records, strict=True)) for records in (found.records, found.other_records)]
@@ -185,8 +194,8 @@ def test_copied_and_encoded_blocks_can_be_mixed_in_any_way(tmp_path: Path, seed:
             == (Table(data).layout, [len(b[0]) for b in blocks])
         )
         told, counted = Table(data), Table(data)
-        told.tell(told.layout, made.counts)
-        counted.tell(b"another layout", [1] * len(counted))
+        told.set_counts(told.layout, made.counts)
+        counted.set_counts(b"another layout", [1] * len(counted))
         assert [told.start(n) for n in range(len(told) + 1)] == [counted.start(n) for n in range(len(told) + 1)]
         files.append(tmp_path / f"{part}.sst")
         files[-1].write_bytes(data)

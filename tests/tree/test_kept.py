@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from graveler.tree import sstable
-from graveler.tree.block import unstored
+from graveler.tree.block import decompress_block
 from graveler.tree.lookup_cache import BlockCache, RecordCache
 from graveler.tree.sstable import Table, write_table
 from tests.support.trees import ALONE
@@ -56,9 +56,9 @@ def decompressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counted(data: bytes, offset: int, size: int) -> bytes:
         offsets.append(offset)
-        return unstored(data, offset, size)
+        return decompress_block(data, offset, size)
 
-    monkeypatch.setattr(sstable, "unstored", counted)
+    monkeypatch.setattr(sstable, "decompress_block", counted)
     return offsets
 
 

@@ -17,7 +17,7 @@ from graveler.errors import DamagedFileError
 from graveler.model import MergeStrategy, ObjectEntry, SplitParameters
 from graveler.tree.apply import apply
 from graveler.tree.assembler import Assembler, table_file
-from graveler.tree.block import BLOCK_SIZE, unstored
+from graveler.tree.block import BLOCK_SIZE, decompress_block
 from graveler.tree.cursor import Cursor
 from graveler.tree.diff import diff
 from graveler.tree.merge import merge
@@ -150,7 +150,7 @@ def check(tree: Tree, contents: Contents, *, layouts: bool = True) -> None:
 
 
 def block_sizes(table: Table) -> list[int]:
-    return [len(unstored(table._data, *handle)) for handle in table._handles]
+    return [len(decompress_block(table._data, *handle)) for handle in table._handles]
 
 
 @settings(LAW, max_examples=25)

@@ -14,10 +14,10 @@ from graveler.tree.record import (
     MAX_KEY_BYTES,
     RecordCodec,
     base32,
+    data_id,
     encode_key,
     identity,
-    known_as,
-    own_name,
+    record_data_id,
     record_ids,
 )
 from graveler.tree.sstable import write_table
@@ -175,17 +175,17 @@ def test_a_namespace_inside_a_bucket_is_not_the_bucket() -> None:
 def test_whoever_collects_garbage_knows_objects_of_our_naming() -> None:
     codec, first, second = RecordCodec("mem://lake"), "0" * 19 + "v", "1" * 20
     names = [f"data/{first}/{second}{rest}" for rest in ("", "/a", "/b", "/day=1/a")]
-    known = [known_as(name) for name in names]
+    known = [data_id(name) for name in names]
     assert known[0] == int(first + second, 32).to_bytes(25, "big")
     assert len({*known}) == 4
     for name, each in zip(names, known, strict=True):
         assert each is not None
         assert int.from_bytes(each, "big") >> 100 == int(first, 32), "in the order of the first parts"
-        assert own_name(codec.encode(ObjectEntry("p", f"mem://lake/{name}", 1, "", 1))) == each
+        assert record_data_id(codec.encode(ObjectEntry("p", f"mem://lake/{name}", 1, "", 1))) == each
     unknown = ("", "/", f"/{first}", f"/{first}/{second}x", f"/{first}/{second}/", f"/{'w' * 20}/{second}/a")
     for other in ("x", *(f"data{rest}" for rest in unknown)):
-        assert known_as(other) is None
-        assert own_name(codec.encode(ObjectEntry("p", f"mem://lake/{other}", 1, "", 1))) is None
+        assert data_id(other) is None
+        assert record_data_id(codec.encode(ObjectEntry("p", f"mem://lake/{other}", 1, "", 1))) is None
 
 
 def test_record_ids_are_one_after_another() -> None:

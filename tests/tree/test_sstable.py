@@ -16,7 +16,7 @@ from xxhash import xxh3_64_intdigest
 from graveler.errors import UnavailableError
 from graveler.runtime.local import ScratchFolder
 from graveler.tree.sstable import MalformedTableError, Table, write_table
-from graveler.tree.tail import Label, labelled
+from graveler.tree.tail import Label, with_label
 from tests.support.campaigns import examples
 from tests.support.trees import ALONE
 from tests.tree.support import LAW
@@ -112,7 +112,7 @@ def test_plain_rocksdb_reads_the_same(world: str, tmp_path: Path) -> None:
     """Any RocksDB opens our files: here one that knows nothing of our options, nor of labels."""
     records = WORLDS[world]
     file = tmp_path / "table.sst"
-    file.write_bytes(labelled(table_bytes(records), Label.of("ranges", f"{'0' * 64}-{'1' * 32}")))
+    file.write_bytes(with_label(table_bytes(records), Label.of("ranges", f"{'0' * 64}-{'1' * 32}")))
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     database = Rdict(str(tmp_path / "db"), options)

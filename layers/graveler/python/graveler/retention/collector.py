@@ -31,7 +31,7 @@ from graveler.staging.cleanup import CleanupQueue
 from graveler.storage.objects.port import NotPermittedError, Objects
 from graveler.storage.tables.port import Tables
 from graveler.system.progress import Progress, no_progress
-from graveler.tree.record import known_as
+from graveler.tree.record import data_id
 from graveler.tree.store import METARANGES, RANGES
 
 _EXAMPLES: Final = 20
@@ -290,7 +290,7 @@ class Collector:
         """Yield multipart uploads that were never completed. What they were for cannot be linked any more."""
         try:
             for upload in self._objects.uploads():
-                if upload.began <= horizon and (known_as(upload.key) or upload.key.startswith(INSIDE)):
+                if upload.began <= horizon and (data_id(upload.key) or upload.key.startswith(INSIDE)):
                     reason = "it was not completed within the grace period"
                     yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, reason)
         except NotPermittedError as error:

@@ -40,7 +40,7 @@ from graveler.storage.limits import text_key
 from graveler.storage.objects.port import Objects
 from graveler.storage.tables.port import Delete, Item, Key, Tables
 from graveler.system.progress import Progress, no_progress
-from graveler.tree.record import known_as
+from graveler.tree.record import data_id
 from graveler.tree.store import METARANGES, RANGES
 
 _TREES: Final = ((f"{INSIDE}{RANGES}/", Kind.RANGE), (f"{INSIDE}{METARANGES}/", Kind.METARANGE))
@@ -189,12 +189,12 @@ class Leftovers:
         """Yield graveler's files from before ``cutoff`` (Unix seconds). No writer was at work any more then, and what is created
         after a purge has begun, by any clock, is younger: it belongs to another repository."""
         for upload in list(objects.uploads()):
-            if upload.began <= cutoff and (known_as(upload.key) is not None or upload.key.startswith(INSIDE)):
+            if upload.began <= cutoff and (data_id(upload.key) is not None or upload.key.startswith(INSIDE)):
                 yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, "")
         for stored in objects.list():
             if stored.key == MARKER:
                 continue
-            if stored.modified > cutoff or (known_as(stored.key) is None and not stored.key.startswith(INSIDE)):
+            if stored.modified > cutoff or (data_id(stored.key) is None and not stored.key.startswith(INSIDE)):
                 unknown.add(stored)
                 continue
             # A tree's file may reappear under its name, with its ETag: then its time decides.

@@ -14,7 +14,7 @@ from graveler.retention.comparison import NAME_BYTES, Listed, unneeded
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Tally
 from graveler.storage.objects.port import Objects, StoredObject
-from graveler.tree.record import data_path, known_as
+from graveler.tree.record import data_id, data_path
 
 BEHIND: Final = "_graveler0"
 """Sorts after all keys of graveler's own files, before the first of an object."""
@@ -112,7 +112,7 @@ def own_objects(
     for _, together in groupby(numbered, lambda numbered: numbered[1].key[:_FIRST_PART]):
         old = []  # one, or all files of a data folder
         for number, stored in together:
-            name = known_as(stored.key)
+            name = data_id(stored.key)
             if name is None:
                 unknown.add(stored)
             elif stored.modified <= horizon:

@@ -30,7 +30,7 @@ from graveler.storage.objects.port import ObjectMissingError, Objects
 from graveler.storage.objects.tree_files import FOLDER as FILES
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.recomputed_name import expect_name
-from graveler.tree.record import own_name
+from graveler.tree.record import record_data_id
 from graveler.tree.sstable import MalformedTableError, Table
 from graveler.tree.store import METARANGES, RANGES, expect_label, wrong_with
 
@@ -186,7 +186,7 @@ def write_rows(
 def _names(objects: Objects, name: str) -> list[bytes]:
     names = []
     for _, packed in _table(objects, RANGES, name).blocks():
-        names += [name_of_object for name_of_object in map(own_name, packed) if name_of_object is not None]
+        names += [name_of_object for name_of_object in map(record_data_id, packed) if name_of_object is not None]
     return names
 
 

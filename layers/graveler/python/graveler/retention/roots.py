@@ -34,7 +34,7 @@ from graveler.storage.durable_files import temporary_failed, temporary_files
 from graveler.storage.limits import text_key
 from graveler.storage.objects.port import Objects
 from graveler.storage.tables.port import Tables
-from graveler.tree.record import known_as, own_name
+from graveler.tree.record import data_id, record_data_id
 
 _COMMIT_ID: Final = re.compile(rb"[0-9a-f]{64}")
 _PAGE: Final = 1000
@@ -63,7 +63,7 @@ class Names:
     def add_record(self, packed: bytes | None) -> None:
         """Add the object of a staged record; a tombstone has none."""
         if packed is not None:
-            self.add(own_name(packed))
+            self.add(record_data_id(packed))
 
     def sorted(self) -> Iterator[bytes]:
         """Yield all names, ascending."""
@@ -144,7 +144,7 @@ class RootReader:
         deleted_refs: set[tuple[RefKind, str]] = set()
         for trace in Traces(self._repository, self._tables, self._clock, self._grace).read():
             for key in trace.keys:
-                names.add(known_as(key))
+                names.add(data_id(key))
             for token in trace.tokens:
                 self._scan(token, names)
             deleted_refs.update(trace.refs)

@@ -37,7 +37,7 @@ from graveler.retention.runs import Claim, Tally
 from graveler.staging.changes import StagedChanges
 from graveler.storage.durable_files import temporary_files
 from graveler.system.progress import Progress, no_progress
-from graveler.tree.record import own_name
+from graveler.tree.record import record_data_id
 
 _INSIDE: Final = "_graveler/"
 _MEMORY: Final = 64 << 20
@@ -284,7 +284,7 @@ class _Survey:
                 for token in (*state.sealed, state.open):
                     self._claim.renew()
                     for _, packed in staged.scan([token]):
-                        name = None if packed is None else own_name(packed)
+                        name = None if packed is None else record_data_id(packed)
                         if name is not None:
                             yield name, number
             for name in dumped.sorted():

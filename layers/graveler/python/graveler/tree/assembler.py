@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from xxhash import xxh3_128_digest, xxh3_128_intdigest
 
-from graveler.tree.block import BLOCK_SIZE, END_SIZE, SEQUENCE_SIZE, encode, number, stored
+from graveler.tree.block import BLOCK_SIZE, END_SIZE, SEQUENCE_SIZE, compress_block, encode, number
 from graveler.tree.sstable import Table, write_table
-from graveler.tree.tail import FORMAT_VERSION, PROPERTIES, Label, ended, labelled, packed_handle, small_table
+from graveler.tree.tail import FORMAT_VERSION, PROPERTIES, Label, finished_file, packed_handle, small_table, with_label
 
 if TYPE_CHECKING:
     from graveler.tree.runtime import Scratch
@@ -84,7 +84,7 @@ class Assembler:
 
     def add_encoded(self, block: bytes, bound: bytes, records: int) -> None:
         """Append one block that is already encoded."""
-        data = stored(block)
+        data = compress_block(block)
         self._parts.append(data)
         self._bounds.append(bound)
         self._extents.append((self._end, len(data) - END_SIZE))
@@ -96,7 +96,7 @@ class Assembler:
         the total lengths of all keys and of all packed bytes; ``label`` says which file it is."""
         records = sum(self.counts)
         index_block = self._index()
-        index = stored(index_block)
+        index = compress_block(index_block)
         body = b"".join([*self._parts, index])
         properties = small_table(
             {
@@ -112,7 +112,8 @@ class Assembler:
             }
         )
         named = {PROPERTIES: packed_handle((len(body), len(properties) - END_SIZE))}
-        return ended(body + properties, named, (self._end, len(index) - END_SIZE), label), xxh3_128_digest(index_block)
+        data = finished_file(body + properties, named, (self._end, len(index) - END_SIZE), label)
+        return data, xxh3_128_digest(index_block)
 
     def _index(self) -> bytes:
         """Return the index block. Its entries have no value length, and every one is a restart point."""
@@ -129,7 +130,7 @@ def table_file(keys: Sequence[bytes], packed: Sequence[bytes], label: Label, scr
     RocksDB would cut them too, are encoded here: 60 µs for a record, where RocksDB takes 290 and 13 ms to be loaded. ``scratch``
     and errors as for :func:`graveler.tree.sstable.write_table`."""
     if not fit_one_block(keys, packed):
-        return labelled(write_table(keys, packed, scratch), label)
+        return with_label(write_table(keys, packed, scratch), label)
     assembler = Assembler()
     assembler.add(keys, packed)
     return assembler.finish(sum(map(len, keys)), sum(map(len, packed)), label)[0]

@@ -72,7 +72,7 @@ def verify(data: bytes, offset: int, size: int) -> None:
         raise MalformedTableError(f"block at {offset} fails its checksum")
 
 
-def unstored(data: bytes, offset: int, size: int) -> bytes:
+def decompress_block(data: bytes, offset: int, size: int) -> bytes:
     """Return the contents of a stored block, decompressed."""
     kind = data[offset + size]
     if kind == _PLAIN:
@@ -93,7 +93,7 @@ def unstored(data: bytes, offset: int, size: int) -> bytes:
         raise MalformedTableError(f"block at {offset} cannot be decompressed: {error}") from None
 
 
-def stored(block: bytes) -> bytes:
+def compress_block(block: bytes) -> bytes:
     """Return a block as it stands in a file, trailer included: compressed, if that saves an eighth. 40 µs for 16 KiB."""
     body, kind = number(len(block)) + zstd.compress(block), _ZSTD
     if len(body) > len(block) - len(block) // 8:
@@ -101,7 +101,7 @@ def stored(block: bytes) -> bytes:
     return body + pack("<BI", kind, checksum(body, kind))
 
 
-def stored_plain(block: bytes) -> bytes:
+def plain_block(block: bytes) -> bytes:
     """Return the same, never compressed: RocksDB's format for properties."""
     return block + pack("<BI", _PLAIN, checksum(block, _PLAIN))
 
@@ -195,7 +195,7 @@ class Differing(NamedTuple):
     looked_at: int
 
 
-def different(block: bytes, other: bytes) -> Differing | None:
+def differing_records(block: bytes, other: bytes) -> Differing | None:
     """Return the records of two blocks, without most of those that are the same in both, to the byte. None if the blocks have
     different keys at their restart points, so that the stretches between these do not correspond.
 

@@ -141,7 +141,7 @@ class Cursor:
             note = self.tree.note(self.number)
             self._ids = b"" if note is None else note.ids
             if note is not None:
-                self._open().tell(note.layout, note.counts)
+                self._open().set_counts(note.layout, note.counts)
         if not self._ids:
             return None
         if self._before < 0:

@@ -194,7 +194,7 @@ def join_parts(store: TreeStore, split: SplitParameters, parts: Iterable[Tree], 
     return writer.finish()
 
 
-def moved(pairs: Iterable[tuple[Tree, Tree]]) -> list[Interval]:
+def changed_intervals(pairs: Iterable[tuple[Tree, Tree]]) -> list[Interval]:
     """Return the intervals where the two trees of any pair differ, in ascending order; no two of them touch. Opens nothing."""
     intervals: list[Interval] = []
     different = [interval for before, after in pairs for interval in _different(before, after)]
@@ -217,7 +217,7 @@ def load_in(trees: Iterable[Tree], intervals: Sequence[Interval]) -> Load:
     return total
 
 
-def redone(
+def with_replaced_intervals(
     old: Tree,
     intervals: Sequence[Interval],
     make: Callable[[Interval], Tree],

@@ -123,7 +123,7 @@ class Patch:
             note = tree.note(number)
             if note is None or tree.info(number).total == MAX_TOTAL:
                 return None
-            table.tell(note.layout, note.counts)
+            table.set_counts(note.layout, note.counts)
             patch = cls(tree, number, note, table, split)
             everywhere = not worth_copying(len(touched), len(table))
             for tried, (block, block_changes) in enumerate(touched, 1):

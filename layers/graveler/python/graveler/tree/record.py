@@ -104,14 +104,14 @@ def record_ids(keys: Sequence[bytes], packed: Sequence[bytes]) -> bytes:
     )
 
 
-def own_name(packed: bytes) -> bytes | None:
-    """Return the 25 raw bytes that identify a record's object (:func:`known_as`); None if graveler did not name it. 0.3 µs.
+def record_data_id(packed: bytes) -> bytes | None:
+    """Return the 25 raw bytes that identify a record's object (:func:`data_id`); None if graveler did not name it. 0.3 µs.
     :class:`CorruptError` for a malformed record: its object must not pass for an unreferenced one."""
     try:
         rest = _unpack(packed[2 + (packed[0] << 8 | packed[1]) :])
         location = rest[1] if len(rest) > 1 else None
         if isinstance(location, str):
-            return known_as(location)
+            return data_id(location)
     except (IndexError, TypeError, *UNREADABLE) as error:
         raise CorruptError(f"a record of {len(packed)} bytes cannot be read: {error}") from None
     if location is None or (isinstance(location, bytes) and len(location) == _NAME_BYTES):
@@ -280,7 +280,7 @@ def data_name(path: str) -> bytes | None:
     return int(digits, 32).to_bytes(_NAME_BYTES, "big")
 
 
-def known_as(key: str) -> bytes | None:
+def data_id(key: str) -> bytes | None:
     """Return the 25 bytes by which the garbage collector identifies an object, from its key below the namespace: its data name,
     or for a file in a *data folder* (``data/<20 chars>/<20 chars>/…``) the folder's first part and a digest of the whole key.
     These digests do not sort as the keys do. None for other keys."""

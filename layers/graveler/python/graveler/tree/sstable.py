@@ -33,13 +33,13 @@ from graveler.tree.block import (
     OtherFileError,
     Records,
     count_entries,
-    different,
+    decompress_block,
+    differing_records,
     entries,
     find,
     restart_keys,
     restart_points,
     stretch_entries,
-    unstored,
     varint,
     verify,
 )
@@ -244,7 +244,7 @@ class Table(Lookups):
         try:
             metaindex, index = footer(data)
             verify(data, *metaindex)
-            for name, value in zip(*entries(unstored(data, *metaindex), 0), strict=True):
+            for name, value in zip(*entries(decompress_block(data, *metaindex), 0), strict=True):
                 handle, _ = read_handle(value, 0)
                 verify(data, *handle)
                 if name == PROPERTIES:
@@ -252,7 +252,7 @@ class Table(Lookups):
                 elif name == LABEL:
                     self.label = read_label(data, handle)
             verify(data, *index)
-            contents = unstored(data, *index)
+            contents = decompress_block(data, *index)
             self.bounds, self._handles = _index(contents)
             for handle in self._handles:
                 verify(data, *handle)
@@ -280,16 +280,16 @@ class Table(Lookups):
 
     def start(self, number: int) -> int:
         """Return the number of records before block ``number``. The first call decompresses all blocks (0.1 µs a record), unless
-        the caller has passed the counts to :meth:`tell`."""
+        the caller has passed the counts to :meth:`set_counts`."""
         if not self._starts:
             try:
-                counts = [count_entries(unstored(self._data, *handle)) for handle in self._handles]
+                counts = [count_entries(decompress_block(self._data, *handle)) for handle in self._handles]
             except (IndexError, StructError, ZstdError) as error:
                 raise MalformedTableError(str(error)) from None
             self._starts = list(accumulate(counts, initial=0))
         return self._starts[number]
 
-    def tell(self, layout: bytes, counts: Sequence[int]) -> None:
+    def set_counts(self, layout: bytes, counts: Sequence[int]) -> None:
         """Set the number of records in each block, for a file of this layout. Ignored if this file has another layout."""
         if not self._starts and layout == self.layout and len(counts) == len(self._handles):
             self._starts = list(accumulate(counts, initial=0))
@@ -323,7 +323,7 @@ class Table(Lookups):
     def _measured(self, properties: Sequence[bytes]) -> list[int]:
         """Return numbers from the file's properties."""
         try:
-            names, values = entries(unstored(self._data, *self._properties), 0)
+            names, values = entries(decompress_block(self._data, *self._properties), 0)
             return [varint(values[names.index(name)], 0)[0] for name in properties]
         except (IndexError, StructError, ValueError) as error:
             raise MalformedTableError(f"its properties cannot be read: {error}") from None
@@ -368,14 +368,15 @@ class Table(Lookups):
         """Return the records of a block and of a block of another file, without most of those that both share; None if all have
         to be read."""
         try:
-            return different(
-                unstored(self._data, *self._handles[number]), unstored(other._data, *other._handles[other_number])
+            return differing_records(
+                decompress_block(self._data, *self._handles[number]),
+                decompress_block(other._data, *other._handles[other_number]),
             )
         except (IndexError, StructError, ZstdError) as error:
             raise MalformedTableError(str(error)) from None
 
     def _block(self, number: int) -> bytes:
-        return unstored(self._data, *self._handles[number])
+        return decompress_block(self._data, *self._handles[number])
 
 
 class ClosedTable(Lookups):
@@ -401,13 +402,13 @@ class ClosedTable(Lookups):
         position = number * CHECKSUM_SIZE
         if data[size + 1 : size + END_SIZE] != self._checksums[position : position + CHECKSUM_SIZE]:
             raise MalformedTableError(f"block at {offset} has changed since the file was opened")
-        return unstored(data, 0, size)
+        return decompress_block(data, 0, size)
 
 
 def layout_of(data: bytes, keys: Sequence[bytes]) -> tuple[bytes, list[int]]:
     """Return the ``layout`` of a table that was just written of these keys, and the number of keys in each block. 10 ns a key."""
     _, index = footer(data)
-    contents = unstored(data, *index)
+    contents = decompress_block(data, *index)
     stops = [0]
     for bound in _index(contents)[0]:
         stops.append(bisect_right(keys, bound, stops[-1]))

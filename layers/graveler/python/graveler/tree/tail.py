@@ -14,7 +14,7 @@ import msgspec
 
 from graveler.errors import UNREADABLE
 from graveler.model import SplitParameters
-from graveler.tree.block import END_SIZE, MalformedTableError, entries, number, stored_plain, unstored, varint
+from graveler.tree.block import END_SIZE, MalformedTableError, decompress_block, entries, number, plain_block, varint
 
 FORMAT_VERSION: Final = 5
 PROPERTIES: Final = b"rocksdb.properties"
@@ -60,27 +60,27 @@ _decode = msgspec.msgpack.Decoder(Label).decode
 def read_label(data: bytes, handle: Handle) -> Label:
     """Return the label in a block. :class:`MalformedTableError` if it is not a label."""
     try:
-        return _decode(unstored(data, *handle))
+        return _decode(decompress_block(data, *handle))
     except UNREADABLE as error:
         raise MalformedTableError(f"its label cannot be read: {error}") from None
 
 
-def labelled(data: bytes, label: Label) -> bytes:
+def with_label(data: bytes, label: Label) -> bytes:
     """Return a table file, which has no label yet, with this label. 30 µs for 500 KB."""
     metaindex, index = footer(data)
     body = data[: metaindex[0]]
-    blocks = dict(zip(*entries(unstored(data, *metaindex), 0), strict=True))
-    return ended(body, blocks, index, label)
+    blocks = dict(zip(*entries(decompress_block(data, *metaindex), 0), strict=True))
+    return finished_file(body, blocks, index, label)
 
 
-def ended(body: bytes, named: Mapping[bytes, bytes], index: Handle, label: Label | None = None) -> bytes:
+def finished_file(body: bytes, named: Mapping[bytes, bytes], index: Handle, label: Label | None = None) -> bytes:
     """Return the file that begins with ``body`` and continues with the label, the metaindex (``named``: names and packed handles)
     and the footer."""
     blocks = b""
     if label is not None:
         contents = _encode(label)
         named = {**named, LABEL: packed_handle((len(body), len(contents)))}
-        blocks = stored_plain(contents)
+        blocks = plain_block(contents)
     metaindex = small_table(named)
     position = len(body) + len(blocks), len(metaindex) - END_SIZE
     head = bytes([_XXH3]) + packed_handle(position) + packed_handle(index)
@@ -121,4 +121,4 @@ def packed_handle(handle: Handle) -> bytes:
 def small_table(values: Mapping[bytes, bytes]) -> bytes:
     """Return a block in RocksDB's own format, as it is stored: sorted, nothing shared, not compressed."""
     parts = [b"\0" + number(len(name)) + number(len(value)) + name + value for name, value in sorted(values.items())]
-    return stored_plain(b"".join(parts) + pack("<2I", 0, 1))
+    return plain_block(b"".join(parts) + pack("<2I", 0, 1))

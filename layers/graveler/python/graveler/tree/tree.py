@@ -296,7 +296,7 @@ class Tree:
         """Return the number of records of range ``number`` before a key that it holds."""
         try:
             table = self.open(number)
-            table.tell(note.layout, note.counts)
+            table.set_counts(note.layout, note.counts)
             block = bisect_left(table.bounds, key)
             return table.start(block) + bisect_left(table.read(block)[0], key)
         except MalformedTableError as error:

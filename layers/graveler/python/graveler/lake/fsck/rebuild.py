@@ -27,7 +27,7 @@ from graveler.tree.range_info import RangeInfo
 from graveler.tree.recomputed_name import names_of
 from graveler.tree.sstable import MalformedTableError, write_table
 from graveler.tree.store import RANGES, TreeFiles, TreeStore
-from graveler.tree.tail import Label, labelled
+from graveler.tree.tail import Label, with_label
 from graveler.tree.tree import Tree
 
 _FAILURES: Final = (GravelerError, *UNREADABLE)
@@ -88,7 +88,7 @@ class Rebuilder:
                     if len(keys) > info.count:
                         break
                 if info.name in names_of(keys, packed):
-                    data = labelled(write_table(keys, packed, tree.store.scratch), Label.of(RANGES, info.name))
+                    data = with_label(write_table(keys, packed, tree.store.scratch), Label.of(RANGES, info.name))
                     return Recovered(data, f"commit {commit}, which has its records")
             except _FAILURES:
                 continue

@@ -6,12 +6,12 @@ proves that the object is young, a copy that it is needed; so use those instead.
 """
 
 from graveler.errors import InvalidError
-from graveler.tree.record import own_name
+from graveler.tree.record import record_data_id
 
 
 def refuse_own(packed: bytes, address: str) -> None:
     """Raise :class:`InvalidError` if the record is of an object that was uploaded to the repository itself."""
-    if own_name(packed) is not None:
+    if record_data_id(packed) is not None:
         raise InvalidError(
             f"{address!r} was uploaded to this same repository, where garbage collection may be about to remove it. Copy it from "
             "a branch, tag or commit that has it, or link it if it has just been uploaded"

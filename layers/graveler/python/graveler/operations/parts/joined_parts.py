@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from graveler.model import SplitParameters
 from graveler.operations.parts.division import AnotherRoundError
 from graveler.tree.apply import Interval
-from graveler.tree.parts import load_in, moved, redone
+from graveler.tree.parts import changed_intervals, load_in, with_replaced_intervals
 from graveler.tree.tree import Tree
 
 
@@ -26,10 +26,10 @@ class Joined:
         at their seams. :class:`AnotherRoundError` if these ranges have more records than the limit: then it is work for
         parts again.
         """
-        anew = moved(zip(self._trees, trees, strict=True))
+        anew = changed_intervals(zip(self._trees, trees, strict=True))
         if anew:
             if load_in(trees, anew).records > self._limit:
                 raise AnotherRoundError
-            self._made = redone(self._made, anew, make, split, trees)
+            self._made = with_replaced_intervals(self._made, anew, make, split, trees)
         self._trees = trees
         return self._made
