@@ -1314,7 +1314,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "an empty file stops no pattern of DuckDB under any name of its format",
-        "filesystem/for_duckdb.py",
+        "filesystem/duckdb_filesystem.py",
         "name.lower().endswith(_NO_TABLE)",
         "name.endswith(_NO_TABLE[:3])",
         "test_data_files.py::test_an_empty_file_stops_no_pattern_of_duckdb_under_any_name_of_its_format[csv.gz]",
@@ -1322,7 +1322,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "an empty file that is alone is left to DuckDB",
-        "filesystem/for_duckdb.py",
+        "filesystem/duckdb_filesystem.py",
         "files = tables or files",
         "files = tables",
         "test_data_files.py::test_a_csv_file_without_bytes_alone_is_a_table_of_duckdb_without_rows",
@@ -2130,7 +2130,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "a move of a folder takes all that is in it, whatever the paths end with",
-        "filesystem/listing.py",
+        "filesystem/folders.py",
         'if maxdepth is None or entry.path.count("/", start) < maxdepth:',
         'if not entry.path.endswith("/"):',
         "filesystem/test_any_paths.py::test_a_move_loses_nothing",
@@ -2138,7 +2138,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "no object is replaced before it is copied",
-        "filesystem/moving.py",
+        "filesystem/copies.py",
         "return _in_order(pairs)",
         "return pairs",
         "filesystem/test_any_paths.py::test_a_copy_into_a_folder_of_its_own_copies_what_was_there",
@@ -2146,7 +2146,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "two objects do not go to one name",
-        "filesystem/selecting.py",
+        "filesystem/selection.py",
         "expect_apart((place.name, name) for place, name in pairs)",
         "pass",
         "filesystem/test_any_paths.py::test_two_never_become_one",
@@ -2154,7 +2154,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "what cannot be a file is refused before anything is written",
-        "filesystem/reading.py",
+        "filesystem/downloads.py",
         "return expect_files(downloads, root)",
         "return downloads",
         "filesystem/test_any_paths.py::test_each_object_is_a_file_of_its_own_or_nothing_is_written",
@@ -2202,9 +2202,9 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "names",
         "a path has one spelling in the filesystem",
-        "filesystem/resolving.py",
-        'return place_of(found).name if "%" in found else found',
-        "return found",
+        "filesystem/filesystem.py",
+        'return Place.of(stripped).name if "%" in stripped else stripped',
+        "return stripped",
         "test_addresses.py::test_a_path_has_one_spelling_in_the_filesystem",
     ),
     Mutation(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graveler.cli.uris import ObjectURI, parse_prefix, parse_ref, parse_sides
 from graveler.errors import ParentNotFoundError, RefNotFoundError, UnavailableError
-from graveler.filesystem.addresses import Place, place_of
+from graveler.filesystem.addresses import Place
 from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.history.names import broken_tag_rule
 from graveler.model import CommitID, Page, Tag
@@ -47,14 +47,14 @@ def test_the_command_line_and_the_filesystem_read_what_they_print(tag: str, path
     assert parse_ref(str(parse_ref(ref_address("sales", tag)))).ref == tag
     both = parse_sides(f"{ref_address('sales', tag)}..{quote_ref(tag)}", None, None)
     assert (both.old, both.new) == (tag, tag)
-    assert place_of(Place("sales", tag, path).name) == Place("sales", tag, path)
+    assert Place.of(Place("sales", tag, path).name) == Place("sales", tag, path)
 
 
 @given(any_refs, paths)
 def test_a_path_has_one_spelling_in_the_filesystem(segment: str, path: str) -> None:
     name = GravelerFileSystem._strip_protocol(f"graveler://sales/{segment}/{path}")
     assert GravelerFileSystem._strip_protocol(name) == name
-    assert place_of(name).name.rstrip("/") == name
+    assert Place.of(name).name.rstrip("/") == name
 
 
 def test_without_a_scheme_and_where_no_path_can_follow_a_slash_needs_no_escape() -> None:

@@ -21,7 +21,7 @@ from graveler.errors import (
     ProtectedBranchError,
     UnavailableError,
 )
-from graveler.filesystem.failures import as_os_error, told
+from graveler.filesystem.failures import as_os_error, translating_lake_errors
 from graveler.filesystem.filesystem import GravelerFileSystem
 from tests.filesystem.conftest import new_repository
 from tests.support.shell import Shell
@@ -53,7 +53,7 @@ def test_each_kind_has_its_class(kind: type[GravelerError], expected: type[Excep
         return raised
 
     other = BusyError("another process has it")
-    with pytest.raises(expected) as found, told("a/b", note):
+    with pytest.raises(expected) as found, translating_lake_errors("a/b", note):
         raise other
     assert noted == [other]
     assert raised in (found.value, found.value.__cause__)

@@ -259,7 +259,7 @@ def test_the_same_words_elsewhere_are_another_lake(tmp_path: Path, shell: Shell)
         shell.cd(tmp_path / name)
         create_lake("lake").close()
         made = fsspec.filesystem("graveler", lake="lake", user="ada")
-        made.opened.lake.repository(f"repository-{name}").create()
+        lake_of(made).repository(f"repository-{name}").create()
         found.append(made)
     shell.cd(tmp_path)
     for each, name in zip(found, ("one", "two"), strict=True):
@@ -494,13 +494,13 @@ def test_a_move_deletes_only_what_it_copied(
     fs: GravelerFileSystem, branch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fs.pipe({f"{branch}/g/x": b"1", f"{branch}/g/y": b"2"})
-    copy = fs._copy_object
+    copy = fs._copies.copy
 
     def another_writes(*arguments: Any, **options: Any) -> None:
         copy(*arguments, **options)
         branch_of(fs, branch).object("g/late").upload("late")
 
-    monkeypatch.setattr(fs, "_copy_object", another_writes)
+    monkeypatch.setattr(fs._copies, "copy", another_writes)
     fs.mv(f"{branch}/g", f"{branch}/h", recursive=True)
     assert fs.find(branch) == [f"{branch}/g/late", f"{branch}/h/x", f"{branch}/h/y"]
 

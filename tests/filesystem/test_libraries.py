@@ -93,14 +93,14 @@ def test_arrow_alone_reads_plain_files(fs: GravelerFileSystem, branch: str, monk
     with fs.open(f"{branch}/t.parquet", "wb") as file:
         parquet.write_table(table(), file, row_group_size=500)
     opened: list[type] = []
-    real = fs._open_object
+    real = fs._objects.open
 
     def note(*given: Any, **named: Any) -> Any:
         file = real(*given, **named)
         opened.append(type(file))
         return file
 
-    monkeypatch.setattr(fs, "_open_object", note)
+    monkeypatch.setattr(fs._objects, "open", note)
     arrow = PyFileSystem(FSSpecHandler(fs))
     for _ in range(20):
         with arrow.open_input_file(f"{branch}/t.parquet") as source:

@@ -81,7 +81,7 @@ def test_a_file_handed_to_another_thread_goes_on_where_it_was() -> None:
 def test_a_closed_file_says_so() -> None:
     file = opened(DATA)
     file.close()
-    for use in (file.read, file.tell, lambda: file.seek(0), lambda: file.at(0, 1)):
+    for use in (file.read, file.tell, lambda: file.seek(0), lambda: file.read_at(0, 1)):
         with pytest.raises(ValueError, match="closed"):
             use()
 

@@ -24,7 +24,7 @@ def messages(fs: GravelerFileSystem, branch: str) -> list[str]:
 def test_what_is_missing_is_missing_on_the_named_branch(fs: GravelerFileSystem, branch: str, tmp_path: Path) -> None:
     missing = f"{branch}/none"
     noted: list[str] = []
-    fs._on_error = lambda error: noted.append(str(error))
+    fs._resolver.on_error = lambda error: noted.append(str(error))
     with fs.transaction:
         fs.pipe_file(f"{branch}/x", b"1")
         reads: list[Callable[[], object]] = [

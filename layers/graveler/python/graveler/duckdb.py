@@ -42,7 +42,7 @@ def connect_noting(
     try:
         import duckdb
 
-        from graveler.filesystem.for_duckdb import FileSystemForDuckDB
+        from graveler.filesystem.duckdb_filesystem import FileSystemForDuckDB
     except ModuleNotFoundError as error:
         raise UnavailableError(not_installed("SQL over a lake", error.name, "sql")) from None
     noted: list[GravelerError] = []

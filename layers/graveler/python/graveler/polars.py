@@ -109,7 +109,9 @@ def _collected(frame: "polars.LazyFrame", columns: "Sequence[int] | Sequence[str
     import polars
 
     if columns is not None:
-        frame = frame.select(polars.nth(one) if isinstance(one, int) else polars.col(one) for one in columns)
+        frame = frame.select(
+            polars.nth(column) if isinstance(column, int) else polars.col(column) for column in columns
+        )
     return frame.collect()
 
 
@@ -137,7 +139,7 @@ def _scan(reader: str, source: "Source", lake: "Where", options: dict[str, Any])
     fs = GravelerFileSystem(**where, snapshot=store.pop("snapshot", False))
     glob, hidden = options.pop("glob", True), options.pop("hidden_file_prefix", None)
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
-    objects = [each for one in sources for each in _objects(fs, one, glob, hidden)]
+    objects = [stored for path in sources for stored in _objects(fs, path, glob, hidden)]
     store = {**fs.opened.store_options(), **store}
     if store:
         options["storage_options"] = store
@@ -156,18 +158,18 @@ def _scan(reader: str, source: "Source", lake: "Where", options: dict[str, Any])
                 return _partitioned(read, objects, keys, types, dates, options)
     column = options.get("include_file_paths")
     if column is None:
-        return read([one.place for one in objects], **options)
+        return read([stored.place for stored in objects], **options)
     index, offset = options.pop("row_index_name", None), options.pop("row_index_offset", 0)
     frames = []
     for numbers in _runs(objects, range(len(objects))):
-        run = [objects[at] for at in numbers]
-        frame = read([one.place for one in run], **options)
-        names = polars.Series(column, [one.name for one in run])
+        run = [objects[number] for number in numbers]
+        frame = read([stored.place for stored in run], **options)
+        names = polars.Series(column, [stored.name for stored in run])
         frames.append(frame.with_columns(_translated(column, run, names)))
-    found: Any = polars.concat(frames)
+    whole: Any = polars.concat(frames)
     if options.get("n_rows") is not None:
-        found = found.head(options["n_rows"])
-    return found if index is None else found.with_row_index(index, offset)
+        whole = whole.head(options["n_rows"])
+    return whole if index is None else whole.with_row_index(index, offset)
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,7 @@ def _escaped(read: "Callable[..., Any]") -> "Callable[..., Any]":
     """Return a reader of places for one that takes paths of files as patterns."""
 
     def read_places(places: Sequence[str], **options: Any) -> Any:
-        return read([one if "://" in one else escape(one) for one in places], **options)
+        return read([place if "://" in place else escape(place) for place in places], **options)
 
     return read_places
 
@@ -222,21 +224,21 @@ def _escaped(read: "Callable[..., Any]") -> "Callable[..., Any]":
 def _signed(fs: "GravelerFileSystem", objects: list[_Object]) -> list[_Object]:
     """Return the objects with signed URLs, which are no patterns, if Polars would take an ``s3://`` URL as one: in such a URL it
     cannot escape everything."""
-    if not any(one.place.startswith("s3://") and has_magic(one.place) for one in objects):
+    if not any(stored.place.startswith("s3://") and has_magic(stored.place) for stored in objects):
         return objects
-    return [replace(one, place=fs.sign(one.name)) for one in objects]
+    return [replace(stored, place=fs.sign(stored.name)) for stored in objects]
 
 
 def _runs(objects: Sequence[_Object], numbers: Iterable[int]) -> list[list[int]]:
     """Return the numbers of objects in their order, in runs without two at one place, as an object and its copy are."""
     runs: list[list[int]] = []
-    seen: set[str] = set()
-    for at in numbers:
-        if not runs or objects[at].place in seen:
+    places: set[str] = set()
+    for number in numbers:
+        if not runs or objects[number].place in places:
             runs.append([])
-            seen.clear()
-        seen.add(objects[at].place)
-        runs[-1].append(at)
+            places.clear()
+        places.add(objects[number].place)
+        runs[-1].append(number)
     return runs
 
 
@@ -244,40 +246,40 @@ def _translated(column: str, run: Sequence[_Object], values: "polars.Series") ->
     """Return the column with the name of ``values``: of each place in ``column``, the value of the object there."""
     import polars
 
-    places = [one.place for one in run]
+    places = [stored.place for stored in run]
     return polars.col(column).replace_strict(places, values, return_dtype=values.dtype).alias(values.name)
 
 
 def _keys(objects: Sequence[_Object], types: "Mapping[str, Any] | None") -> list[str]:
     """Return the keys that ``key=value`` folders have. ``ValueError`` if they differ, or are not those of ``types``."""
-    first, *_ = keys = [[part.partition("=")[0] for part in one.folders if "=" in part] for one in objects]
-    for one, its in zip(objects, keys, strict=True):
-        if its != first:
+    expected, *_ = keys = [[part.partition("=")[0] for part in stored.folders if "=" in part] for stored in objects]
+    for stored, of_object in zip(objects, keys, strict=True):
+        if of_object != expected:
             raise ValueError(
-                f"{objects[0].name!r} has the partitions {first}, and {one.name!r} has {its}; read them apart, or with "
-                "hive_partitioning=False"
+                f"{objects[0].name!r} has the partitions {expected}, and {stored.name!r} has {of_object}; read them apart, or "
+                "with hive_partitioning=False"
             )
-    if types is not None and set(types) != set(first):
-        raise ValueError(f"hive_schema has the columns {list(types)}, and the folders name {first}")
-    return first
+    if types is not None and set(types) != set(expected):
+        raise ValueError(f"hive_schema has the columns {list(types)}, and the folders name {expected}")
+    return expected
 
 
 def _values(objects: Sequence[_Object], types: "Mapping[str, Any]", dates: bool) -> "polars.DataFrame":
     """Return the values of the ``key=value`` folders, a row for each object, of the types that Polars gives them."""
     import polars
 
-    rows = [dict(part.split("=", 1) for part in one.folders if "=" in part) for one in objects]
+    rows = [dict(part.split("=", 1) for part in stored.folders if "=" in part) for stored in objects]
     texts = polars.DataFrame([{key: unquote(value) for key, value in row.items()} for row in rows])
-    given = texts.with_columns(polars.all().replace("", None), polars.lit(0).alias(_PLACE))  # no line is empty
-    found = polars.read_csv(
-        given.write_csv().encode(),
+    lines = texts.with_columns(polars.all().replace("", None), polars.lit(0).alias(_PLACE))  # no line is empty
+    values = polars.read_csv(
+        lines.write_csv().encode(),
         null_values=_NULL,
         infer_schema_length=None,
         try_parse_dates=dates,
         schema_overrides=dict(types),
     ).drop(_PLACE)
-    empty = [key for key, dtype in found.schema.items() if dtype == polars.String and "" in texts[key]]
-    return found.with_columns(
+    empty = [key for key, dtype in values.schema.items() if dtype == polars.String and "" in texts[key]]
+    return values.with_columns(
         polars.when(texts[key] != "").then(polars.col(key)).otherwise(texts[key]) for key in empty
     )
 
@@ -302,39 +304,39 @@ def _partitioned(
     values = _values(objects, types, dates)
 
     def scanned(numbers: Sequence[int]) -> "polars.LazyFrame":
-        run = [objects[at] for at in numbers]
-        frame = read([one.place for one in run], include_file_paths=column, **options)
-        frame = frame.with_columns(_translated(column, run, each) for each in values[numbers])
+        run = [objects[number] for number in numbers]
+        frame = read([stored.place for stored in run], include_file_paths=column, **options)
+        frame = frame.with_columns(_translated(column, run, series) for series in values[numbers])
         if named is None:
             return frame.drop(column)
         # The names come last, behind the partitions, as Polars has them.
-        names = polars.Series(named, [one.name for one in run])
+        names = polars.Series(named, [stored.name for stored in run])
         return frame.select(polars.exclude(named), _translated(named, run, names))
 
     def batches(
         columns: "list[str] | None", predicate: "polars.Expr | None", limit: int | None, size: int | None
     ) -> "Iterator[polars.DataFrame]":
         conditions = _conditions(predicate)
-        first = [each for each in (rows, limit) if each is not None]
-        if not first:
-            mine: list[polars.Expr] = []
-            others: list[polars.Expr] = []
-            for each in conditions:
-                (mine if set(each.meta.root_names()) <= set(keys) else others).append(each)
-            numbers = values.with_row_index(_PLACE).filter(polars.lit(True), *mine)[_PLACE].to_list()
+        limits = [amount for amount in (rows, limit) if amount is not None]
+        if not limits:
+            of_folders: list[polars.Expr] = []
+            of_rows: list[polars.Expr] = []
+            for condition in conditions:
+                (of_folders if set(condition.meta.root_names()) <= set(keys) else of_rows).append(condition)
+            numbers = values.with_row_index(_PLACE).filter(polars.lit(True), *of_folders)[_PLACE].to_list()
         else:  # the first rows of all files, of which the conditions then choose
-            others, numbers = conditions, list(range(len(objects)))
+            of_rows, numbers = conditions, list(range(len(objects)))
         frames = [scanned(run) for run in _runs(objects, numbers)]
         frame = polars.concat(frames) if frames else scanned([0]).clear()
-        if first:
-            frame = frame.head(min(first))
-        frame = frame.filter(polars.lit(True), *others)
+        if limits:
+            frame = frame.head(min(limits))
+        frame = frame.filter(polars.lit(True), *of_rows)
         if columns is not None:
             frame = frame.select(columns)
         yield from frame.collect_batches(chunk_size=size)
 
-    found = register_io_source(batches, schema=scanned([0]).collect_schema(), is_pure=True)
-    return found if index is None else found.with_row_index(index, offset or 0)
+    lazy = register_io_source(batches, schema=scanned([0]).collect_schema(), is_pure=True)
+    return lazy if index is None else lazy.with_row_index(index, offset or 0)
 
 
 def _conditions(predicate: "polars.Expr | None") -> "list[polars.Expr]":
@@ -343,7 +345,7 @@ def _conditions(predicate: "polars.Expr | None") -> "list[polars.Expr]":
         return []
     parts = predicate.meta.pop()
     if len(parts) == 2:
-        for left, right in (parts, parts[::-1]):
-            if (left & right).meta.eq(predicate):
-                return [*_conditions(left), *_conditions(right)]
+        for condition, other in (parts, parts[::-1]):
+            if (condition & other).meta.eq(predicate):
+                return [*_conditions(condition), *_conditions(other)]
     return [predicate]

@@ -1,13 +1,12 @@
 """The lake as a filesystem of fsspec, ``graveler://repository/ref/path``, for every Python library that opens files through it.
 
-``filesystem`` has the class that fsspec finds by its entry point. It is made of parts, each a class of its own in the module of
-its name: ``resolving`` has the lake, and finds what in it a path names, which all others stand on; ``describing`` looks at one
-path, ``listing`` at all below one; ``selecting`` chooses the objects that a verb takes, and names their targets; ``reading`` has
-the bytes; ``writing`` writes objects; ``moving`` copies, moves and deletes them; ``awaiting`` has all of that for callers in an
-event loop.
+``filesystem`` has the class that fsspec finds by its entry point. Its methods are fsspec's, and components do the work:
+``resolver`` finds the repository and the ref of a place, ``metadata`` looks at one path, ``folders`` lists what is below one,
+``selection`` chooses the objects that a method takes and names their targets, ``object_bytes`` reads, ``downloads`` and
+``uploads`` copy from and to local files, and ``copies`` copies, moves and deletes. ``async_methods`` adds fsspec's async methods.
 
 ``addresses`` splits paths, ``lakes`` opens the lake that the storage options name, and resolves refs, ``object_file`` is a file
-for reading, ``compressed`` one for writing, ``local_targets`` judges the files of a download before they are written,
+for reading, ``compressed`` one for writing, ``local_targets`` checks the files of a download before they are written,
 ``transactions`` makes several writes one commit, ``paths`` has the paths of universal-pathlib, ``failures`` turns the lake's
 errors into Python's own.
 

@@ -11,14 +11,14 @@ PROTOCOLS: Final = (PROTOCOL, *(name for scheme in SCHEMES if (name := scheme.re
 
 
 class Place(Address):
-    """What a path names: an object or a folder of objects; with an empty ``path`` a ref, with an empty ``ref`` a repository, and
-    with an empty ``repository`` the lake."""
+    """The target of a path: an object or a folder of objects; with an empty ``path`` a ref, with an empty ``ref`` a repository,
+    and with an empty ``repository`` the lake."""
 
     __slots__ = ()
 
     @property
     def prefix(self) -> str:
-        """What the paths of all objects below it begin with."""
+        """The beginning of the paths of all objects below it."""
         return f"{self.path}/" if self.path else ""
 
     @property
@@ -31,8 +31,3 @@ class Place(Address):
     def named(self, path: str) -> str:
         """Return the filesystem's path of an object or a folder of the same ref."""
         return f"{self.repository}/{quote_ref(self.ref)}/{path}"
-
-
-def place_of(path: str) -> Place:
-    """Return what a path without protocol and slashes at its end names."""
-    return Place.of(path)

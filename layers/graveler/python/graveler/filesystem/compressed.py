@@ -92,7 +92,7 @@ class CompressedWriter(ObjectWriter):
 
 
 class _Output(io.BufferedIOBase):
-    """What a compressor writes to: closing it leaves the writer open; what comes after ``dropped`` is set goes nowhere."""
+    """The file that a compressor writes to: closing it leaves the writer open; bytes after ``dropped`` is set go nowhere."""
 
     def __init__(self, writer: ObjectWriter) -> None:
         super().__init__()

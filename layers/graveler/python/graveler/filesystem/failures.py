@@ -40,9 +40,9 @@ def as_os_error(error: GravelerError, path: str) -> Exception:
     return ValueError(f"{error}: {path!r}") if isinstance(error, InvalidError) else error
 
 
-class told:  # noqa: N801 - used like a function
+class translating_lake_errors:  # noqa: N801 - used like a function
     """A block whose errors of the lake are raised as those of files; the original is the ``__cause__``, with a traceback as short
-    as :func:`shortened` makes it, and ``note`` returns it as it is to be told. (A generator as context manager takes three times
+    as :func:`shortened` makes it. ``note`` returns the error to raise for one. (A generator as context manager takes three times
     as long, and each open has such a block.)"""
 
     __slots__ = ("_note", "_path")

@@ -57,7 +57,7 @@ class OpenedLake:
 
     @property
     def location(self) -> "str | Path | LakeHandle | None":
-        """Where the lake is, or the lake itself; None if the other process has to find it."""
+        """The location of the lake, or the lake itself; None if the other process has to find it."""
         return self._location
 
     @property

@@ -1,4 +1,4 @@
-"""The local files to which objects are downloaded: judged before the first one is written."""
+"""The local files to which objects are downloaded, checked before the first one is written."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from fsspec.implementations.local import make_path_posix
 from fsspec.utils import isfilelike
 
 from graveler.filesystem.addresses import Place
-from graveler.filesystem.selecting import as_paths, expect_apart, last_part, parents
+from graveler.filesystem.selection import as_paths, expect_apart, last_part, parents
 from graveler.lake.exporting.export_names import (
     IS_ALIKE,
     IS_FOLDER,
@@ -30,7 +30,7 @@ class Download(NamedTuple):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder marker, which becomes a folder."""
+        """True for a folder marker, which becomes a folder."""
         return self.place.path.endswith("/") and not self.entry.size and not isfilelike(self.target)
 
 

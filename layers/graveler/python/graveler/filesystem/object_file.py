@@ -8,7 +8,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from graveler.errors import GravelerError
-from graveler.filesystem.failures import told
+from graveler.filesystem.failures import translating_lake_errors
 from graveler.lake.objects.checked import OpenedObject, damaged
 from graveler.model import ObjectEntry
 
@@ -30,13 +30,13 @@ def pieces_of_file(file: FileIO, entry: ObjectEntry, ref: str) -> Fetch:
     descriptor = file.fileno()
 
     def fetch(start: int, length: int) -> bytes:
-        found = os.pread(descriptor, length, start)
-        if len(found) == length:
-            return found
-        pieces = [found]
-        while found and (left := length - sum(map(len, pieces))):  # one call returns 2 GiB at most
-            found = os.pread(descriptor, left, start + length - left)
-            pieces.append(found)
+        piece = os.pread(descriptor, length, start)
+        if len(piece) == length:
+            return piece
+        pieces = [piece]
+        while piece and (rest := length - sum(map(len, pieces))):  # one call returns 2 GiB at most
+            piece = os.pread(descriptor, rest, start + length - rest)
+            pieces.append(piece)
         whole = b"".join(pieces)
         if len(whole) < length:
             raise damaged(entry, ref, f"{start + len(whole):,} bytes")
@@ -50,10 +50,10 @@ def pieces_of_object(opened: OpenedObject) -> Fetch:
     shorter than recorded."""
 
     def fetch(start: int, length: int) -> bytes:
-        found = b"".join(opened.read(start, length))
-        if len(found) != length:
-            raise damaged(opened.entry, opened.ref, f"{start + len(found):,} bytes")
-        return found
+        whole = b"".join(opened.read(start, length))
+        if len(whole) != length:
+            raise damaged(opened.entry, opened.ref, f"{start + len(whole):,} bytes")
+        return whole
 
     return fetch
 
@@ -106,14 +106,14 @@ class ObjectFile(io.BufferedIOBase):
         self._file = file
         """The local file, which is closed together with this one."""
         self._note = note
-        """Returns the lake's error as it is to be told, before one of files is raised."""
+        """Returns the error to raise for one of the lake, which is then translated to one of files."""
 
     @property
     def is_local(self) -> bool:
-        """Whether reads take a local file's time, and not a network's."""
+        """True if reads take a local file's time, and not a network's."""
         return self._file is not None
 
-    def at(self, start: int, length: int) -> bytes:
+    def read_at(self, start: int, length: int) -> bytes:
         """Return the bytes from a position, without regard to any other. Fewer only at the end."""
         self._check_open()
         return self._bytes(start, min(length, self.size - start))
@@ -151,13 +151,13 @@ class ObjectFile(io.BufferedIOBase):
         return offset
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return ``size`` bytes, fewer only at the end; all that is left without a size."""
+        """Return ``size`` bytes, fewer only at the end; everything to the end without a size."""
         start = self._start()
-        left = max(0, self.size - start)
-        length = left if size is None or size < 0 else min(size, left)
-        found = self._bytes(start, length)
+        rest = max(0, self.size - start)
+        length = rest if size is None or size < 0 else min(size, rest)
+        block = self._bytes(start, length)
         self._position = start + length
-        return found
+        return block
 
     def read1(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, as many as one fetch brings."""
@@ -166,9 +166,9 @@ class ObjectFile(io.BufferedIOBase):
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """See :class:`io.BufferedIOBase`."""
         view = memoryview(buffer).cast("B")
-        found = self.read(len(view))
-        view[: len(found)] = found
-        return len(found)
+        block = self.read(len(view))
+        view[: len(block)] = block
+        return len(block)
 
     def readinto1(self, buffer: "WriteableBuffer", /) -> int:
         """See :class:`io.BufferedIOBase`."""
@@ -206,9 +206,9 @@ class ObjectFile(io.BufferedIOBase):
         """Return where this thread's next read begins."""
         self._check_open()
         me, mover, self._mover = get_ident(), self._mover, None
-        own = self._sought.pop(me, None)
-        if own is not None:
-            return own
+        position = self._sought.pop(me, None)
+        if position is not None:
+            return position
         if mover is not None:  # it moved, and left the reading to this thread
             self._sought.pop(mover, None)
         return self._position
@@ -216,10 +216,10 @@ class ObjectFile(io.BufferedIOBase):
     def _bytes(self, start: int, length: int) -> bytes:
         if length <= 0:
             return b""
-        at, block = self._block
-        if at <= start and start + length <= at + len(block):
-            return block[start - at : start - at + length]
-        with told(self.name, self._note):
+        position, block = self._block
+        if position <= start and start + length <= position + len(block):
+            return block[start - position : start - position + length]
+        with translating_lake_errors(self.name, self._note):
             if length >= self.blocksize:
                 return self._fetch(start, length)
             block = self._fetch(start, min(self.blocksize, self.size - start))
@@ -232,7 +232,7 @@ class ObjectFile(io.BufferedIOBase):
 
 
 class Cache(Protocol):
-    """What ``blockcache::`` puts in front of a file, an ``fsspec.caching.MMapCache``."""
+    """The cache that ``blockcache::`` puts in front of a file, an ``fsspec.caching.MMapCache``."""
 
     multi_fetcher: object
     """Returns several parts of whatever object has the path by then."""
@@ -282,5 +282,5 @@ class CachedFile(ObjectFile):
             ObjectFile.close(self)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        with told(self.name, self._note):
+        with translating_lake_errors(self.name, self._note):
             return self._stored(start, end - start)

@@ -12,34 +12,27 @@ from contextvars import ContextVar
 from functools import partial
 from threading import local
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+from fsspec.spec import AbstractFileSystem
 from fsspec.transaction import Transaction
 
 from graveler.errors import InvalidError, NoChangesError
 from graveler.files.transaction import HiddenBranch, transaction
+from graveler.filesystem.lakes import OpenedLake
 from graveler.system.forks import new_lock
 from graveler.system.tracebacks import ShortBlock
 
 if TYPE_CHECKING:
     from graveler.files.writer import ObjectWriter
-    from graveler.filesystem.lakes import OpenedLake
 
 MESSAGE = "Write files in a transaction"
 """The message of the commit, unless :attr:`CommitTransaction.message` says another."""
 
 _OWN_INSTANCE: Final = "use a filesystem of its own, with skip_instance_cache=True"
 
-_begun_here: "Final[ContextVar[tuple[CommitTransaction, ...]]]" = ContextVar("transactions", default=())
+_context_transactions: "Final[ContextVar[tuple[CommitTransaction, ...]]]" = ContextVar("transactions", default=())
 """The transactions that this context began, of any filesystem, ended ones among them."""
-
-
-class Transacted(Protocol):
-    """What a transaction needs of its filesystem."""
-
-    opened: "OpenedLake"
-    transactions: "Transactions"
-    _intrans: bool
 
 
 class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no types
@@ -51,9 +44,9 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
     long as it is the only one. See :meth:`graveler.sdk.branch.Branch.transaction` for costs and errors.
     """
 
-    def __init__(self, fs: Transacted, **options: Any) -> None:
-        super().__init__(fs, **options)
-        self._fs = fs
+    def __init__(self, fs: AbstractFileSystem, transactions: "Transactions") -> None:
+        super().__init__(fs)
+        self._transactions = transactions
         self.message = MESSAGE
         self._branch: tuple[str, str] | None = None
         self._block: AbstractContextManager[HiddenBranch] | None = None
@@ -66,18 +59,18 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
         """Changes in progress, in any thread."""
 
     @property
-    def filesystem(self) -> Transacted:
-        """The filesystem."""
-        return self._fs
+    def transactions(self) -> "Transactions":
+        """All transactions of the filesystem."""
+        return self._transactions
 
     @property
     def in_progress(self) -> bool:
-        """Whether it has begun, and not ended."""
+        """True from its beginning to its end."""
         return self._begun
 
     def start(self) -> None:
         """Begin: writes of the calling thread belong to this transaction from now on."""
-        self._fs.transactions.begin(self)
+        self._transactions.begin(self)
 
     def began(self) -> None:
         """Take writes from now on."""
@@ -101,7 +94,7 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
             if not self._begun:
                 raise InvalidError("the transaction has ended; begin another one")
             if self._branch is None:
-                access = self._fs.opened.access(repository)
+                access = self._transactions.opened.access(repository)
                 make = partial(HiddenBranch, source_id=branch, commit_message=self.message)
                 block = ShortBlock(transaction(access, branch, make))
                 self._work = block.__enter__()
@@ -136,7 +129,7 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
             self._begun = False
             still_open = [file for file in self.files if not file.closed]
             self.files.clear()
-        self._fs.transactions.end(self)
+        self._transactions.end(self)
         for file in still_open:
             file.discard()
         if block is None or work is None:
@@ -162,89 +155,95 @@ class CommitTransaction(Transaction):  # type: ignore[misc]  # fsspec has no typ
 
 
 class Transactions:
-    """The transactions of one filesystem."""
+    """The transactions of one filesystem, whose ``opened`` lake they change."""
 
-    def __init__(self, fs: Transacted) -> None:
+    def __init__(self, fs: AbstractFileSystem, opened: OpenedLake) -> None:
+        self.opened = opened
         self._fs = fs
         self._lock = new_lock()
-        self._all: list[CommitTransaction] = []
-        """Those in progress."""
+        self._in_progress: list[CommitTransaction] = []
         self._next = local()
 
     @property
-    def own(self) -> CommitTransaction:
+    def of_this_context(self) -> CommitTransaction:
         """The transaction that this thread has begun, else that which it will begin next."""
-        found = self._own()
-        if found is not None:
-            return found
+        begun = self._begun()
+        if begun is not None:
+            return begun
         following: CommitTransaction | None = getattr(self._next, "transaction", None)
         if following is None or not following.is_new:
-            following = self._next.transaction = CommitTransaction(self._fs)
+            following = self._next.transaction = CommitTransaction(self._fs, self)
         return following
 
     @property
-    def meant(self) -> CommitTransaction | None:
+    def current(self) -> CommitTransaction | None:
         """The transaction to which a change in this thread belongs. :class:`InvalidError` if it began none of several."""
-        if not self._all:
+        if not self._in_progress:
             return None
-        found = self._own()
-        if found is not None:
-            return found
-        everything = self._now()
-        if len(everything) > 1:
+        begun = self._begun()
+        if begun is not None:
+            return begun
+        candidates = self.open_transactions()
+        if len(candidates) > 1:
             raise InvalidError(
-                f"this filesystem has {len(everything)} transactions now, and this thread, which writes, began none of them; "
+                f"this filesystem has {len(candidates)} transactions now, and this thread, which writes, began none of them; "
                 f"for each transaction {_OWN_INSTANCE}"
             )
-        return everything[0] if everything else None
+        return candidates[0] if candidates else None
 
     def reading(self, repository: str, ref: str) -> str | None:
         """Return the hidden branch that this thread reads instead of a ref, if one of its transactions writes there.
         :class:`InvalidError` if several do, and it began none of them."""
-        if not self._all:
+        if not self._in_progress:
             return None
-        own = self._own()
-        candidates = self._now() if own is None else [own]
-        found = [hidden for each in candidates if (hidden := each.reading(repository, ref)) is not None]
-        if len(found) > 1:
+        begun = self._begun()
+        candidates = self.open_transactions() if begun is None else [begun]
+        branches = [branch for tx in candidates if (branch := tx.reading(repository, ref)) is not None]
+        if len(branches) > 1:
             raise InvalidError(
-                f"{len(found)} transactions of this filesystem write to {f'{repository}/{ref}'!r} now, and this thread, which "
+                f"{len(branches)} transactions of this filesystem write to {f'{repository}/{ref}'!r} now, and this thread, which "
                 f"reads it, began none of them; for each transaction {_OWN_INSTANCE}"
             )
-        return found[0] if found else None
+        return branches[0] if branches else None
 
     def is_hidden(self, ref: str) -> bool:
         """Return whether a ref is the hidden branch of one of them."""
-        return any(each.hidden == ref for each in self._now())
+        return any(transaction.hidden == ref for transaction in self.open_transactions())
 
     def begin(self, transaction: CommitTransaction) -> None:
         """Begin one. ``ValueError`` if this thread has one, or it has begun already."""
         with self._lock:
-            if transaction.in_progress or self._own() is not None:
+            if transaction.in_progress or self._begun() is not None:
                 raise ValueError(
                     "this filesystem has a transaction already, and one cannot begin before it ends; for another one "
                     f"{_OWN_INSTANCE}"
                 )
             transaction.began()
-            self._all.append(transaction)
+            self._in_progress.append(transaction)
             self._fs._intrans = True
-        _begun_here.set((*(each for each in _begun_here.get() if each.in_progress), transaction))
+        _context_transactions.set((*_still_open(), transaction))
 
     def end(self, transaction: CommitTransaction) -> None:
         """Forget one that has ended."""
         with self._lock:
-            if transaction in self._all:
-                self._all.remove(transaction)
-            self._fs._intrans = bool(self._all)
-        _begun_here.set(tuple(each for each in _begun_here.get() if each.in_progress))
+            if transaction in self._in_progress:
+                self._in_progress.remove(transaction)
+            self._fs._intrans = bool(self._in_progress)
+        _context_transactions.set(_still_open())
 
-    def _now(self) -> list[CommitTransaction]:
+    def open_transactions(self) -> list[CommitTransaction]:
+        """Return the transactions in progress."""
         with self._lock:
-            return list(self._all)
+            return list(self._in_progress)
 
-    def _own(self) -> CommitTransaction | None:
-        here = (each for each in _begun_here.get() if each.in_progress and each.filesystem is self._fs)
-        return next(here, None)
+    def _begun(self) -> CommitTransaction | None:
+        """Return the transaction of this filesystem that this context began."""
+        return next((transaction for transaction in _still_open() if transaction.transactions is self), None)
+
+
+def _still_open() -> tuple[CommitTransaction, ...]:
+    """Return the transactions that this context began, without those that have ended."""
+    return tuple(transaction for transaction in _context_transactions.get() if transaction.in_progress)
 
 
 class _DiscardedError(Exception):
@@ -256,7 +255,7 @@ def _leave(block: "AbstractContextManager[HiddenBranch]", error: BaseException |
         try:
             block.__exit__(None, None, None)
         except NoChangesError:
-            return  # what was written was there before
+            return  # the branch has these objects already
         return
     try:
         block.__exit__(type(error), error, None)

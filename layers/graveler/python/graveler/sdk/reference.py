@@ -168,24 +168,24 @@ class Reference:
         that differ, as far as they are read.
         """
         amount = page_size(max_amount)
-        left, right = self.get_commit().id, self._access.repository.commit_of(ref_of(other_ref)).id
-        verbs = self._access.repository
-        compare = verbs.compare if type == "three_dot" else verbs.diff
+        repository = self._access.repository
+        base, changed = self.get_commit().id, repository.commit_of(ref_of(other_ref)).id
+        compare = repository.compare if type == "three_dot" else repository.diff
         name, if_none = self._question(other_ref, type)
         return listing(
             name,
             Change,
-            lambda position: compare(left, right, prefix=prefix, after=position, delimiter=delimiter, amount=amount),
+            lambda position: compare(base, changed, prefix=prefix, after=position, delimiter=delimiter, amount=amount),
             max_amount,
             after,
             whole=None
             if delimiter or max_amount is not None
-            else partial(self._differences, left, right, prefix, after, type),
+            else partial(self._differences, base, changed, prefix, after, type),
             if_none=if_none,
         )
 
     def _question(self, other_ref: "ReferenceType", kind: DiffType) -> tuple[str, str]:
-        """Return what a diff shows, and what is said of one without changes."""
+        """Return the name of a diff, and the note of one without changes."""
         if kind == "three_dot":
             return (
                 f"changes of {ref_of(other_ref)} since its merge base with {self._url}",
@@ -194,12 +194,12 @@ class Reference:
         return f"diff of {self._url} and {ref_of(other_ref)}", "the two commits have the same objects"
 
     def _differences(
-        self, left: CommitID, right: CommitID, prefix: str, after: str, kind: DiffType
+        self, base: CommitID, changed: CommitID, prefix: str, after: str, kind: DiffType
     ) -> "pyarrow.RecordBatchReader":
         from graveler.sql.arrow.tables import diff  # for those that use data frames
 
         return diff(
-            self._access.repository, left, right, keys=keys_behind(prefix, after), three_dot=kind == "three_dot"
+            self._access.repository, base, changed, keys=keys_behind(prefix, after), three_dot=kind == "three_dot"
         )
 
     def diff_summary(
@@ -214,8 +214,8 @@ class Reference:
         answers. Cost as :meth:`OpenRepository.compare_summary`, or ``diff_summary``."""
         from graveler.lake.reading.summary import DiffSummary  # not for other verbs
 
-        verbs = self._access.repository
-        summarize = verbs.compare_summary if type == "three_dot" else verbs.diff_summary
+        repository = self._access.repository
+        summarize = repository.compare_summary if type == "three_dot" else repository.diff_summary
         summary = summarize(self._id, ref_of(other_ref), prefix=prefix, delimiter=delimiter)
         return DiffSummary(summary.total, summary.parts, *self._question(other_ref, type))
 

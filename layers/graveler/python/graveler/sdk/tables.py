@@ -1,5 +1,4 @@
-"""What notebooks show of listings, results and handles, and terminals of results: tables of the rows that come next, and of the
-fields of a ref or a repository."""
+"""Tables for notebooks and terminals: the next rows of listings and results, and the fields of a ref or a repository."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
@@ -60,13 +59,13 @@ def listing_table(name: str, pages: Pages[Row], if_none: str = "nothing") -> str
     """Return the table of the next rows of a listing, which it leaves there; ``if_none`` is the note of one that has none. Cost:
     the next page, unless it was requested already. An error takes the place of the rows."""
     try:
-        found = pages.following(ROWS + 1)
+        following = pages.following(ROWS + 1)
     except GravelerError as error:
         return fields(name, {}, [str(error)])
-    rows, begun = found[:ROWS], pages.begun
+    rows, begun = following[:ROWS], pages.begun
     if not rows:
         return fields(name, {}, ["nothing more" if begun else if_none])
-    whole = len(found) == len(rows)
+    whole = len(following) == len(rows)
     if whole:
         notes = [f"the last {len(rows)}" if begun else f"{len(rows)} in all"]
     else:
@@ -76,10 +75,10 @@ def listing_table(name: str, pages: Pages[Row], if_none: str = "nothing") -> str
     return table(name, _headings(rows[0]), map(_cells, rows), notes)
 
 
-def lake_card(name: str, user: str, first: "Callable[[int], Sequence[Repository]]") -> str:
+def lake_card(name: str, user: str, first_page: "Callable[[int], Sequence[Repository]]") -> str:
     """Return the table of a lake's repositories. Cost: one page of them. An error takes the place of the rows."""
     try:
-        repositories = first(ROWS + 1)
+        repositories = first_page(ROWS + 1)
     except GravelerError as error:
         return fields(name, {}, [str(error)])
     rows = repositories[:ROWS]
@@ -163,7 +162,7 @@ def _columns(names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[Cell]
 def repository_card(access: RepositoryAccess) -> str:
     """Return the fields of a repository, and the head of its default branch. Cost: of the properties, and of one commit."""
 
-    def found() -> Mapping[str, Cells]:
+    def read() -> Mapping[str, Cells]:
         stored = access.repository.repository
         head = access.repository.commit_of(stored.default_branch)
         metadata = access.repository.metadata()
@@ -175,25 +174,25 @@ def repository_card(access: RepositoryAccess) -> str:
             **({"metadata": entries(metadata)} if metadata else {}),
         }
 
-    return _card(f"repository {access.id}", found)
+    return _card(f"repository {access.id}", read)
 
 
-def commit_card(access: RepositoryAccess, what: str, ref: str) -> str:
+def commit_card(access: RepositoryAccess, name: str, ref: str) -> str:
     """Return the fields of the commit that a ref points at. Cost: :meth:`OpenRepository.commit_of`."""
-    return _card(what, lambda: _fields_of(access.repository.commit_of(ref)))
+    return _card(name, lambda: _fields_of(access.repository.commit_of(ref)))
 
 
-def branch_card(access: RepositoryAccess, what: str, branch: str) -> str:
+def branch_card(access: RepositoryAccess, name: str, branch: str) -> str:
     """Return the fields of a branch's last commit, and how many changes are uncommitted, if they are few. Cost:
     :meth:`OpenRepository.commit_of`, and a page of :meth:`OpenRepository.uncommitted`."""
 
-    def found() -> Mapping[str, Cells]:
+    def read() -> Mapping[str, Cells]:
         head = _fields_of(access.repository.commit_of(branch))
         staged = len(access.repository.uncommitted(branch, amount=ROWS + 1).results)
         shown = "none" if not staged else count(staged, "change") if staged <= ROWS else f"more than {ROWS} changes"
         return {"head": head.pop("ID"), **head, "uncommitted": Cell(shown)}
 
-    return _card(what, found)
+    return _card(name, read)
 
 
 def totals_text(totals: Totals) -> str:
@@ -207,12 +206,12 @@ def totals_text(totals: Totals) -> str:
     return "; ".join(f"{mark} {count(number, 'object')}, {sizes}" for mark, number, sizes in parts if number)
 
 
-def _card(what: str, found: Callable[[], Mapping[str, Cells]]) -> str:
+def _card(name: str, read: Callable[[], Mapping[str, Cells]]) -> str:
     """Return a table of fields; of an error's sentence, if they cannot be read: a handle may name what does not exist."""
     try:
-        return fields(what, found())
+        return fields(name, read())
     except GravelerError as error:
-        return fields(what, {}, [str(error)])
+        return fields(name, {}, [str(error)])
 
 
 def _fields_of(commit: Commit) -> dict[str, Cells]:

@@ -79,14 +79,14 @@ def _calls(query: str, number: int) -> Iterator[Call]:
         tokens = tokens_of(query)
     except TokenError:
         return  # DuckDB will say what is wrong
-    for at, token in enumerate(tokens[:-1]):
+    for index, token in enumerate(tokens[:-1]):
         name = token.text.lower()
-        if name not in ARGUMENTS or tokens[at + 1].token_type is not TokenType.L_PAREN or token.text.startswith('"'):
+        if name not in ARGUMENTS or tokens[index + 1].token_type is not TokenType.L_PAREN or token.text.startswith('"'):
             continue
-        if at and tokens[at - 1].token_type.name not in _BEFORE:
+        if index and tokens[index - 1].token_type.name not in _BEFORE:
             continue
         arguments: list[str] = []
-        close = at + 2
+        close = index + 2
         while close < len(tokens) and tokens[close].token_type is not TokenType.R_PAREN:
             inside = tokens[close]
             if inside.token_type is TokenType.STRING:
@@ -132,11 +132,11 @@ def _usage(name: str) -> str:
 
 def _replaced(query: str, calls: Sequence[Call]) -> str:
     parts: list[str] = []
-    at = 0
+    position = 0
     for call in calls:
-        parts += query[at : call.start], call.view, "" if call.has_alias else f" AS {call.function}"
-        at = call.end
-    return "".join((*parts, query[at:]))
+        parts += query[position : call.start], call.view, "" if call.has_alias else f" AS {call.function}"
+        position = call.end
+    return "".join((*parts, query[position:]))
 
 
 def _placed(text: str, calls: Sequence[Call], *, narrowed: bool) -> tuple[Call, ...]:
@@ -160,14 +160,14 @@ def _placed(text: str, calls: Sequence[Call], *, narrowed: bool) -> tuple[Call, 
             return tuple(calls)  # of EXPLAIN and PREPARE, for example, sqlglot knows only the text
         if isinstance(statement, exp.Create) and statement.kind != "TABLE":
             narrowed = False  # another collation may be set when it is read, and a macro's "path" may be its parameter
-    found = {
+    tables = {
         table.name: table
         for statement in statements
         if statement is not None
         for table in statement.find_all(exp.Table)
     }
     return tuple(
-        replace(call, keys=key_ranges_of(found[call.view])) if narrowed else call
+        replace(call, keys=key_ranges_of(tables[call.view])) if narrowed else call
         for call in calls
-        if call.view in found
+        if call.view in tables
     )

@@ -29,5 +29,5 @@ def files_read(query: str) -> Iterator[str]:
             if kinds[index] == "STRING":
                 yield token.text
             elif kinds[index] == "L_BRACKET":
-                end = next((at for at in range(index, len(kinds)) if kinds[at] == "R_BRACKET"), len(kinds))
+                end = next((close for close in range(index, len(kinds)) if kinds[close] == "R_BRACKET"), len(kinds))
                 yield from (inner.text for inner in tokens[index:end] if inner.token_type.name == "STRING")

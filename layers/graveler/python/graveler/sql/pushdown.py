@@ -1,4 +1,4 @@
-"""Which paths a query needs of a table: key ranges, from the conditions on its column ``path``.
+"""Extract key ranges from a query's conditions on ``path``.
 
 The conditions stay in the query, so a key range may hold more than they let through, never less: whatever is not surely
 understood limits nothing. DuckDB compares texts by their bytes in UTF-8, as trees do, unless a collation says otherwise.
@@ -18,7 +18,7 @@ EVERYTHING: Final[KeyRanges] = (KeyRange(),)
 _COLUMN: Final = "path"
 _COMPARED: Final[dict[type[exp.Expr], str]] = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _UNDERSTOOD: Final = frozenset({"this", "expression", "expressions", "low", "high"})
-"""What a condition may have. sqlglot keeps all that changes its meaning under other names."""
+"""The arguments that a condition may have. sqlglot keeps all that changes its meaning under other names."""
 _TURNED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -119,7 +119,7 @@ def _is_path(node: object, table: exp.Table, select: exp.Select) -> bool:
         return False
     if node.table:
         return node.table.lower() == table.alias_or_name.lower()
-    aliases = {each.alias.lower() for each in select.expressions if isinstance(each, exp.Alias)}
+    aliases = {column.alias.lower() for column in select.expressions if isinstance(column, exp.Alias)}
     return not any(_joins(select)) and _COLUMN not in aliases
 
 
@@ -161,19 +161,19 @@ def _unless_empty(keys: KeyRange) -> KeyRanges:
     return () if keys.empty else (keys,)
 
 
-def intersection(one: KeyRanges, other: KeyRanges) -> KeyRanges:
+def intersection(ranges: KeyRanges, other: KeyRanges) -> KeyRanges:
     """Return the keys that are in both."""
-    return tuple(both for first in one for second in other if not (both := first & second).empty)
+    return tuple(both for keys in ranges for other_keys in other if not (both := keys & other_keys).empty)
 
 
-def union(one: KeyRanges, other: KeyRanges) -> KeyRanges:
+def union(ranges: KeyRanges, other: KeyRanges) -> KeyRanges:
     """Return the keys that are in one of both."""
-    found: list[KeyRange] = []
-    for keys in sorted((*one, *other), key=lambda keys: keys.start):
-        if found and (found[-1].end is None or keys.start <= found[-1].end):
-            ends: Sequence[bytes | None] = (found[-1].end, keys.end)
+    merged: list[KeyRange] = []
+    for keys in sorted((*ranges, *other), key=lambda keys: keys.start):
+        if merged and (merged[-1].end is None or keys.start <= merged[-1].end):
+            ends: Sequence[bytes | None] = (merged[-1].end, keys.end)
             whole = None if None in ends else max(end for end in ends if end is not None)
-            found[-1] = KeyRange(found[-1].start, whole)
+            merged[-1] = KeyRange(merged[-1].start, whole)
         else:
-            found.append(keys)
-    return tuple(found)
+            merged.append(keys)
+    return tuple(merged)

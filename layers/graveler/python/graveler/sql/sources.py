@@ -123,7 +123,7 @@ class Sources:
         if not expression.steps:
             return base
         try:
-            return repository.commit_of(str(replace(expression, base=base, at=False))).id
+            return repository.commit_of(str(replace(expression, base=base, committed=False))).id
         except RefNotFoundError:
             return repository.commit_of(ref).id  # whose error names the ref as the query does
 

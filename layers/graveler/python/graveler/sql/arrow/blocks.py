@@ -50,19 +50,19 @@ class Packed:
 
     def key(self, number: int) -> bytes:
         """Return the key of a record."""
-        found: bytes = self.keys[number].as_py()
-        return found
+        key: bytes = self.keys[number].as_py()
+        return key
 
     def packed(self, number: int) -> bytes:
         """Return the packed bytes of a record."""
         return self.data[int(self.starts[number]) : int(self.ends[number])]
 
-    def within(self, first: int, stop: int) -> "Packed":
-        """Return the records from ``first`` up to, not including, ``stop``."""
-        if first == 0 and stop == len(self):
+    def within(self, start: int, stop: int) -> "Packed":
+        """Return the records from ``start`` up to, not including, ``stop``."""
+        if start == 0 and stop == len(self):
             return self
         return Packed(
-            lambda: self.keys.slice(first, stop - first), self.data, self.starts[first:stop], self.ends[first:stop]
+            lambda: self.keys.slice(start, stop - start), self.data, self.starts[start:stop], self.ends[start:stop]
         )
 
 
@@ -133,27 +133,27 @@ def _parsed_together(blocks: Sequence[bytes]) -> Packed | None:
         or (limits > np.repeat(entries_ends, counts)).any()
     ):
         raise MalformedTableError("a block's restart points are out of order")
-    at, limit = restarts, limits
+    position, limit = restarts, limits
     last = len(data) - _AHEAD
     lanes: list[_Lane] = []
     for number in range(RESTART_INTERVAL):
-        is_here = at < limit
+        is_here = position < limit
         if not is_here.any():
             break
-        found = _numbers(numbers, at, is_here)
-        if found is None:
+        header = _numbers(numbers, position, is_here)
+        if header is None:
             return None
-        shared, unshared, length, position = found
-        key_end = position + unshared - SEQUENCE_SIZE
-        end = position + unshared + length
-        if (is_here & ((end > limit) | (key_end < position))).any() or (number == 0 and shared.any()):
+        shared, unshared, length, key_start = header
+        key_end = key_start + unshared - SEQUENCE_SIZE
+        end = key_start + unshared + length
+        if (is_here & ((end > limit) | (key_end < key_start))).any() or (number == 0 and shared.any()):
             raise MalformedTableError("an entry of a block reaches past a restart point")
-        lane = _Lane(is_here, shared, position, key_end, end)
+        lane = _Lane(is_here, shared, key_start, key_end, end)
         if lanes and (is_here & (shared > lanes[-1].key_sizes)).any():
             return None
         lanes.append(lane)
-        at = np.where(is_here, end, np.minimum(at, last))
-    if (at != limit).any():
+        position = np.where(is_here, end, np.minimum(position, last))
+    if (position != limit).any():
         raise MalformedTableError("a block's entries do not end where its restart array begins")
     is_here = _in_order([lane.is_here for lane in lanes])
     starts = _in_order([lane.key_end for lane in lanes])[is_here] + SEQUENCE_SIZE
@@ -161,28 +161,28 @@ def _parsed_together(blocks: Sequence[bytes]) -> Packed | None:
 
 
 def _numbers(
-    numbers: npt.NDArray[np.uint32], at: Positions, is_here: npt.NDArray[np.bool_]
+    numbers: npt.NDArray[np.uint32], position: Positions, is_here: npt.NDArray[np.bool_]
 ) -> tuple[Positions, Positions, Positions, Positions] | None:
     """Return the three numbers with which the entries at these positions begin, and where they end; None if a number has more
     than two bytes."""
-    octets = numbers[at].astype(np.int64)
+    octets = numbers[position].astype(np.int64)
     if not (is_here & (octets & 0x8080 != 0)).any():  # only the third, the size of the value, may have two bytes
         is_long = octets >> 23 & 1
         more = (octets >> 24) * is_long
         if (is_here & (more > 127)).any():
             return None
-        return octets & 127, octets >> 8 & 127, (octets >> 16 & 127) + (more << 7), at + 3 + is_long
+        return octets & 127, octets >> 8 & 127, (octets >> 16 & 127) + (more << 7), position + 3 + is_long
     values: list[Positions] = []
     for _ in range(3):
-        octets = numbers[at].astype(np.int64)
+        octets = numbers[position].astype(np.int64)
         is_long = octets >> 7 & 1
         more = (octets >> 8 & 255) * is_long
         if (is_here & (more > 127)).any():
             return None
         values.append((octets & 127) + (more << 7))
-        at = at + 1 + is_long
+        position = position + 1 + is_long
     shared, unshared, length = values
-    return shared, unshared, length, at
+    return shared, unshared, length, position
 
 
 def _in_order(of_lanes: Sequence[npt.NDArray[_Kind]]) -> npt.NDArray[_Kind]:
@@ -193,25 +193,25 @@ def _in_order(of_lanes: Sequence[npt.NDArray[_Kind]]) -> npt.NDArray[_Kind]:
 def _keys(data: bytes, lanes: Sequence[_Lane]) -> pa.BinaryArray:
     """Return the keys of all entries, in order. 0.1 µs a key."""
     buffer = pa.py_buffer(data)
-    before = np.arange(len(lanes[0].is_here))
+    previous = np.arange(len(lanes[0].is_here))
     keys = pa.array([], pa.binary())
     of_lanes: list[pa.BinaryArray] = []
     for number, lane in enumerate(lanes):
-        here = np.flatnonzero(lane.is_here)
-        own = slices(buffer, lane.position[here], lane.key_end[here])
+        members = np.flatnonzero(lane.is_here)
+        lane_keys = slices(buffer, lane.position[members], lane.key_end[members])
         if number:
-            if len(here) < len(before):
-                keys = keys.take(pa.array(np.searchsorted(before, here)))
+            if len(members) < len(previous):
+                keys = keys.take(pa.array(np.searchsorted(previous, members)))
             bounds = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset :][: len(keys)].astype(np.int64)
-            beginnings = slices(keys.buffers()[2], bounds, bounds + lane.shared[here])
-            own = pc.binary_join_element_wise(beginnings, own, _NOTHING)
-        of_lanes.append(own)
-        before, keys = here, own
+            beginnings = slices(keys.buffers()[2], bounds, bounds + lane.shared[members])
+            lane_keys = pc.binary_join_element_wise(beginnings, lane_keys, _NOTHING)
+        of_lanes.append(lane_keys)
+        previous, keys = members, lane_keys
     counts = np.sum([lane.is_here for lane in lanes], axis=0)
     firsts = np.cumsum(counts) - counts
-    places = np.concatenate([firsts[lane.is_here] + number for number, lane in enumerate(lanes)])
-    order = np.empty(len(places), np.int64)
-    order[places] = np.arange(len(places))
+    positions = np.concatenate([firsts[lane.is_here] + number for number, lane in enumerate(lanes)])
+    order = np.empty(len(positions), np.int64)
+    order[positions] = np.arange(len(positions))
     return pa.concat_arrays(of_lanes).take(pa.array(order))
 
 

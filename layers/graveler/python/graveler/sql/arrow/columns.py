@@ -121,8 +121,8 @@ def batches(
 ) -> pa.RecordBatchReader:
     """Return a stream with one batch for each group of rows that has any. A group is asked for when its batch is."""
     schema = chosen(kind[0], columns)
-    found = (pa.RecordBatch.from_arrays(arrays(kind, rows, schema), schema=schema) for rows in groups if rows)
-    return pa.RecordBatchReader.from_batches(schema, found)
+    stream = (pa.RecordBatch.from_arrays(arrays(kind, rows, schema), schema=schema) for rows in groups if rows)
+    return pa.RecordBatchReader.from_batches(schema, stream)
 
 
 def arrays(kind: Columns, rows: Sequence[Any], schema: pa.Schema) -> list[pa.Array]:

@@ -43,18 +43,18 @@ def _side(
     keys: Sequence[bytes],
     packed: Sequence[bytes | None],
     absent: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
-    wanted: Sequence[str],
+    columns: Sequence[str],
 ) -> dict[str, pa.Array]:
-    """Return the wanted columns of one side, null where it has no record."""
-    names = [field.name for field in OBJECTS if f"{field.name}_{side}" in wanted]
+    """Return the chosen columns of one side, null where it has no record."""
+    names = [field.name for field in OBJECTS if f"{field.name}_{side}" in columns]
     if not names:
         return {}
     schema = pa.schema([OBJECTS.field(name) for name in names])
-    there = [(key, record) for key, record in zip(keys, packed, strict=True) if record is not None]
-    if not there:
+    records = [(key, record) for key, record in zip(keys, packed, strict=True) if record is not None]
+    if not records:
         return {f"{field.name}_{side}": pa.nulls(len(keys), field.type) for field in schema}
-    found = object_columns(codec, packed_of(*zip(*there, strict=True)), schema)
-    if len(there) < len(keys):
+    arrays = object_columns(codec, packed_of(*zip(*records, strict=True)), schema)
+    if len(records) < len(keys):
         places = pa.array(np.cumsum(~absent) - 1, mask=absent)
-        found = [column.take(places) for column in found]
-    return {f"{name}_{side}": column for name, column in zip(names, found, strict=True)}
+        arrays = [column.take(places) for column in arrays]
+    return {f"{name}_{side}": column for name, column in zip(names, arrays, strict=True)}

@@ -54,16 +54,16 @@ def _records(view: "View", keys: "KeyRange") -> Iterator[Packed]:
 def _in_blocks(start: bytes, end: bytes | None, blocks: Iterator[bytes]) -> Iterator[Packed]:
     for some in _grouped(blocks):
         try:
-            found = parsed(some)
+            records = parsed(some)
         except (MalformedTableError, IndexError, StructError) as error:
             raise CorruptError(
                 f"a range from {start!r} on is malformed: {error}. `graveler fsck` finds which"
             ) from None
-        numbers = range(len(found))
-        first = bisect_left(numbers, start, key=found.key) if start else 0
-        stop = len(found) if end is None else bisect_left(numbers, end, key=found.key)
-        if first < stop:
-            yield found.within(first, stop)
+        numbers = range(len(records))
+        begin = bisect_left(numbers, start, key=records.key) if start else 0
+        stop = len(records) if end is None else bisect_left(numbers, end, key=records.key)
+        if begin < stop:
+            yield records.within(begin, stop)
 
 
 def _grouped(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:

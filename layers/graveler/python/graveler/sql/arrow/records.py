@@ -65,24 +65,24 @@ def object_columns(codec: RecordCodec, records: Packed, schema: pa.Schema) -> li
     """Return the columns of ``schema``, which are some of :data:`~graveler.sql.arrow.schemas.OBJECTS`, of at least one record.
     0.2 µs a record of the usual forms. :class:`CorruptError` for a malformed record."""
     try:
-        found = {"path": texts(records.keys)} if "path" in schema.names else {}
+        columns = {"path": texts(records.keys)} if "path" in schema.names else {}
     except pa.ArrowInvalid as error:
         raise CorruptError(f"the key of a record is no UTF-8: {error}") from None
-    wanted = [name for name in schema.names if name != "path"]
-    if wanted:
+    names = [name for name in schema.names if name != "path"]
+    if names:
         try:
-            found |= _joined(list(_groups(codec, records, wanted)))
+            columns |= _joined(list(_groups(codec, records, names)))
         except pa.ArrowInvalid:  # an address is no UTF-8: this tells of which record
-            found |= _one_by_one(codec, records, np.arange(len(records)), wanted)
-    return [found[name] for name in schema.names]
+            columns |= _one_by_one(codec, records, np.arange(len(records)), names)
+    return [columns[name] for name in schema.names]
 
 
-def _groups(codec: RecordCodec, records: Packed, wanted: Sequence[str]) -> Iterator[tuple[Positions, Columns]]:
+def _groups(codec: RecordCodec, records: Packed, columns: Sequence[str]) -> Iterator[tuple[Positions, Columns]]:
     """Yield the numbers of the records of each form, and their columns."""
     starts, ends = records.starts, records.ends
     if (ends - starts <= _HEAD + _MD5).any():
         everything = np.arange(len(starts))
-        yield everything, _one_by_one(codec, records, everything, wanted)
+        yield everything, _one_by_one(codec, records, everything, columns)
         return
     data = records.data
     heads = _cut(data, starts, _HEADS)
@@ -104,19 +104,19 @@ def _groups(codec: RecordCodec, records: Packed, wanted: Sequence[str]) -> Itera
         (is_named, partial(_named, codec)),
     )
     for is_here, addresses in forms:
-        here = np.flatnonzero(is_here)
-        if len(here):
+        members = np.flatnonzero(is_here)
+        if len(members):
             some = _Usual(data, heads, starts, rests, rest)
-            if len(here) < len(starts):
-                some = _Usual(data, heads[here], starts[here], rests[here], rest[here])
+            if len(members) < len(starts):
+                some = _Usual(data, heads[members], starts[members], rests[members], rest[members])
             makers: dict[str, Callable[[], pa.Array]] = {
                 **_usual(some),
                 "physical_address": partial(addresses, some),
             }
-            yield here, {name: makers[name]() for name in wanted}
-    others = np.flatnonzero(~(is_outside | is_named))
-    if len(others):
-        yield others, _one_by_one(codec, records, others, wanted)
+            yield members, {name: makers[name]() for name in columns}
+    unusual = np.flatnonzero(~(is_outside | is_named))
+    if len(unusual):
+        yield unusual, _one_by_one(codec, records, unusual, columns)
 
 
 def _joined(groups: Sequence[tuple[Positions, Columns]]) -> Columns:
@@ -162,13 +162,13 @@ def _named(codec: RecordCodec, records: _Usual) -> pa.Array:
     return _fixed(whole)
 
 
-def _one_by_one(codec: RecordCodec, records: Packed, numbers: Positions, wanted: Sequence[str]) -> Columns:
+def _one_by_one(codec: RecordCodec, records: Packed, numbers: Positions, columns: Sequence[str]) -> Columns:
     """Return the columns of some records, whatever they hold. 1.5 µs a record."""
     chosen = [
         *zip(records.keys.take(pa.array(numbers)).to_pylist(), map(records.packed, numbers.tolist()), strict=True)
     ]
     values = dict(zip(_ROW, zip(*codec.decode_many(_row, chosen), strict=True), strict=True))
-    return {name: pa.array(values[name], OBJECTS.field(name).type) for name in wanted}
+    return {name: pa.array(values[name], OBJECTS.field(name).type) for name in columns}
 
 
 def _row(
@@ -184,8 +184,8 @@ def _no_metadata(count: int) -> pa.Array:
 
 def _cut(data: bytes, positions: Positions, kind: "np.dtype[Any]") -> npt.NDArray[Any]:
     """Return what begins at each position, of a type that is put together from others."""
-    found = numbers_at(data, f"V{kind.itemsize}")[positions]  # which are copied faster, as plain bytes
-    return np.ndarray((len(positions), *kind.shape), kind.base, found)
+    pieces = numbers_at(data, f"V{kind.itemsize}")[positions]  # which are copied faster, as plain bytes
+    return np.ndarray((len(positions), *kind.shape), kind.base, pieces)
 
 
 @cache

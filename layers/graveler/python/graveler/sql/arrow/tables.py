@@ -73,20 +73,20 @@ def objects_in(
 
 def diff(
     verbs: "AnyRepository",
-    left: str,
-    right: str,
+    ref: str,
+    other: str,
     *,
     keys: Sequence[KeyRange] = EVERYTHING,
     three_dot: bool = False,
     columns: Sequence[str] | None = None,
 ) -> pa.RecordBatchReader:
-    """Return what turns the commit of ``left`` into that of ``right``, as :data:`~graveler.sql.arrow.schemas.DIFF`; with
-    ``three_dot`` what ``right`` changed since their common base. Cost as :meth:`RepositoryReader.diff`, or ``compare``."""
-    left_id, right_id = verbs.commit_of(left).id, verbs.commit_of(right).id
+    """Return what turns the commit of ``ref`` into that of ``other``, as :data:`~graveler.sql.arrow.schemas.DIFF`; with
+    ``three_dot`` what ``other`` changed since their common base. Cost as :meth:`RepositoryReader.diff`, or ``compare``."""
+    left_id, right_id = verbs.commit_of(ref).id, verbs.commit_of(other).id
     if three_dot:
         base = verbs.merge_base(left_id, right_id)
         if base is None:
-            raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots instead")
+            raise InvalidError(f"{ref!r} and {other!r} have no common history; compare them with two dots instead")
         left_id = base.id
     if isinstance(verbs, RepositoryReader):
         return _differences(verbs.codec, verbs.all_differences(left_id, right_id, keys), columns)
@@ -123,10 +123,10 @@ def staged_in(
 
 
 def _differences(
-    codec: "RecordCodec", found: "Iterator[Difference]", columns: Sequence[str] | None
+    codec: "RecordCodec", differences: "Iterator[Difference]", columns: Sequence[str] | None
 ) -> pa.RecordBatchReader:
     schema = kinds.chosen(schemas.DIFF, columns)
-    return pa.RecordBatchReader.from_batches(schema, difference_batches(codec, found, schema))
+    return pa.RecordBatchReader.from_batches(schema, difference_batches(codec, differences, schema))
 
 
 def blame(
@@ -237,8 +237,8 @@ def _common(keys: KeyRange) -> bytes:
     if keys.end is None:
         return b""
     length = 0
-    for one, other in zip(keys.start, keys.end, strict=False):
-        if one != other:
+    for octet, other in zip(keys.start, keys.end, strict=False):
+        if octet != other:
             break
         length += 1
     shorter = keys.start[:length]

@@ -85,10 +85,10 @@ def compare_rows(
 
 
 class _Comparer:
-    def __init__(self, reading: Reading, left: Side, right: Side, sides: Sides, keys: tuple[str, ...]) -> None:
+    def __init__(self, reading: Reading, base: Side, changed: Side, sides: Sides, keys: tuple[str, ...]) -> None:
         self._reading = reading
-        self._left = left
-        self._right = right
+        self._base = base
+        self._changed = changed
         self._sides = sides
         self._keys = keys
 
@@ -96,21 +96,21 @@ class _Comparer:
         differing = self._sides.differing()
         changes: tuple[ColumnDifference, ...] = ()
         kinds: Columns = {}
-        left: tuple[Part, ...] = ()
-        right: tuple[Part, ...] = ()
-        if differing.left or differing.right:
+        base: tuple[Part, ...] = ()
+        changed: tuple[Part, ...] = ()
+        if differing.base or differing.changed:
             changes = self._column_differences(differing)
             if self._keys:
                 differing = self._pruned_for_keys(differing)
-            left, right = self._parts(differing)
-            kinds = compared(columns_of((*left, *right)))
+            base, changed = self._parts(differing)
+            kinds = compared(columns_of((*base, *changed)))
         else:
             self._check_named_keys()
         if kinds:
             self._reading.execute(_fewer_threads(_OF_A_COLUMN * len(kinds)))
-            self._make_differences(left, right, _aliases(kinds))
-        elif self._has_rows(left) or self._has_rows(right):
-            self._reading.execute(f"CREATE TABLE differences AS {_without_columns(left, right)}")
+            self._make_differences(base, changed, _aliases(kinds))
+        elif self._has_rows(base) or self._has_rows(changed):
+            self._reading.execute(f"CREATE TABLE differences AS {_without_columns(base, changed)}")
         else:
             no_key = "NULL AS key, " if self._keys else ""
             self._reading.execute(
@@ -135,32 +135,36 @@ class _Comparer:
         if self._keys:
             named = {name.lower(): (name, kind) for name, kind in kinds.items()}
             columns = {"key": dict(named[key.lower()] for key in self._keys if key.lower() in named), **columns}
-        found = ["d.type"]
-        for name, each in columns.items():
-            struct = Struct(tuple(each.items()))
-            found.append(f"{cast(f'd.{name}', struct, with_all_digits(struct))} AS {name}")
-        return ", ".join(found)
+        expressions = ["d.type"]
+        for name, types in columns.items():
+            struct = Struct(tuple(types.items()))
+            expressions.append(f"{cast(f'd.{name}', struct, with_all_digits(struct))} AS {name}")
+        return ", ".join(expressions)
 
     def _parts(self, files: Sides) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-        return self._reading.parts(self._left, files.left), self._reading.parts(self._right, files.right)
+        return self._reading.parts(self._base, files.base), self._reading.parts(self._changed, files.changed)
 
-    def _make_differences(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases) -> None:
+    def _make_differences(self, base: Sequence[Part], changed: Sequence[Part], columns: Aliases) -> None:
         """Make the table of differences. If memory is not enough for all rows at once, in several passes over the files, each of
         which compares those rows whose hashes have the same remainder."""
         for passes in _PASSES:
             self._reading.execute("DROP TABLE IF EXISTS differences")
-            if all(self._reading.fits(each) for each in self._statements(left, right, columns, passes)):
+            if all(self._reading.fits(statement) for statement in self._statements(base, changed, columns, passes)):
                 return
         self._reading.execute("DROP TABLE IF EXISTS differences")
-        for each in self._statements(left, right, columns, _MOST_PASSES):
-            self._reading.execute(each)
+        for statement in self._statements(base, changed, columns, _MOST_PASSES):
+            self._reading.execute(statement)
 
-    def _statements(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases, passes: int) -> Iterator[str]:
+    def _statements(
+        self, base: Sequence[Part], changed: Sequence[Part], columns: Aliases, passes: int
+    ) -> Iterator[str]:
         for number in range(passes):
             into = "INSERT INTO differences" if number else "CREATE TABLE differences AS"
-            yield f"{into} {self._compared(left, right, columns, passes, number)}"
+            yield f"{into} {self._compared(base, changed, columns, passes, number)}"
 
-    def _compared(self, left: Sequence[Part], right: Sequence[Part], columns: Aliases, passes: int, number: int) -> str:
+    def _compared(
+        self, base: Sequence[Part], changed: Sequence[Part], columns: Aliases, passes: int, number: int
+    ) -> str:
         """Return the query of one of several passes."""
         names = ", ".join(alias for alias, _ in columns.values())
         hashed = ", ".join(alias for alias, _ in self._named_keys(columns).values()) or names
@@ -170,7 +174,7 @@ class _Comparer:
             return f"""
                 WITH counted AS (
                     SELECT {names}, sum(one)::BIGINT AS surplus
-                    FROM ({select(left, columns, "-1 AS one")} UNION ALL {select(right, columns, "1 AS one")}){some}
+                    FROM ({select(base, columns, "-1 AS one")} UNION ALL {select(changed, columns, "1 AS one")}){some}
                     GROUP BY {names} HAVING surplus <> 0
                 ), repeated AS (SELECT *, unnest(range(abs(surplus))) AS nth FROM counted)
                 SELECT CASE WHEN surplus > 0 THEN 'added' ELSE 'removed' END AS type,
@@ -186,8 +190,8 @@ class _Comparer:
             for name, (alias, _) in keys.items()
         )
         return f"""
-            WITH l AS (FROM ({select(left, columns, "true AS here")}){some}),
-                r AS (FROM ({select(right, columns, "true AS here")}){some})
+            WITH l AS (FROM ({select(base, columns, "true AS here")}){some}),
+                r AS (FROM ({select(changed, columns, "true AS here")}){some})
             SELECT CASE WHEN l.here IS NULL THEN 'added' WHEN r.here IS NULL THEN 'removed' ELSE 'changed' END AS type,
                 struct_pack({key}) AS key,
                 CASE WHEN l.here THEN {_struct(columns, "l.")} END AS before,
@@ -198,28 +202,28 @@ class _Comparer:
     def _column_differences(self, differing: Sides) -> tuple[ColumnDifference, ...]:
         """Return how the columns differ, if there is a table on both sides. Files that are equal have a part in it only if those
         that differ have other columns."""
-        if not self._sides.left or not self._sides.right:
+        if not self._sides.base or not self._sides.changed:
             return ()
         before, after = (_by_name(parts) for parts in self._parts(differing))
         if _types(before) == _types(after):
             return ()
         before, after = (_by_name(parts) for parts in self._parts(self._sides))
         names = {key: name for key, (name, _) in (after | before).items()}
-        types, others = _types(before), _types(after)
+        types, later_types = _types(before), _types(after)
         return tuple(
-            ColumnDifference(names[key], types.get(key), others.get(key))
+            ColumnDifference(names[key], types.get(key), later_types.get(key))
             for key in before | after
-            if types.get(key) != others.get(key)
+            if types.get(key) != later_types.get(key)
         )
 
     def _check_named_keys(self) -> None:
         """Check that a table without differences has the key columns. Reads one file's schema; all of them, if that lacks one."""
-        files = self._sides.left
+        files = self._sides.base
         if not self._keys or not files:
             return
-        first = min(files)
-        if self._missing(columns_of(self._reading.parts(self._left, {first: files[first]}))):
-            self._check_keys(self._left, self._reading.parts(self._left, files))
+        path = min(files)
+        if self._missing(columns_of(self._reading.parts(self._base, {path: files[path]}))):
+            self._check_keys(self._base, self._reading.parts(self._base, files))
 
     def _check_keys(self, side: Side, parts: Sequence[Part]) -> None:
         """Check that a side has the key columns. JSON without a record has no columns, and needs none."""
@@ -244,20 +248,20 @@ class _Comparer:
 
     def _pruned_for_keys(self, differing: Sides) -> Sides:
         """Check the keys over all files, and return the files to compare: all, if the keys' types depend on equal ones."""
-        left, right = self._parts(self._sides)
-        for side, parts in ((self._left, left), (self._right, right)):
+        base, changed = self._parts(self._sides)
+        for side, parts in ((self._base, base), (self._changed, changed)):
             self._check_keys(side, parts)
-        columns = compared(columns_of((*left, *right)))
+        columns = compared(columns_of((*base, *changed)))
         if not columns:
             return differing
         keys = self._named_keys(_aliases(columns))
         for on_left, *values in self._reading.rows(
-            f"FROM ({select(left, keys, 'true AS on_left')} UNION ALL {select(right, keys, 'false AS on_left')})"
+            f"FROM ({select(base, keys, 'true AS on_left')} UNION ALL {select(changed, keys, 'false AS on_left')})"
             f" SELECT on_left, {', '.join(alias for alias, _ in keys.values())} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
         ):
-            found = ", ".join(f"{key} = {value}" for key, value in zip(self._keys, values, strict=True))
+            repeated = ", ".join(f"{key} = {value}" for key, value in zip(self._keys, values, strict=True))
             raise InvalidError(
-                f"several rows of the {'left' if on_left else 'right'} side have the key {found}; "
+                f"several rows of the {'left' if on_left else 'right'} side have the key {repeated}; "
                 "name more columns, or compare whole rows"
             )
         of_some = {name.lower(): kind for name, kind in _kinds(self._parts(differing)).items()}
@@ -265,14 +269,14 @@ class _Comparer:
         return differing if same_types else self._sides
 
 
-def _without_columns(left: Sequence[Part], right: Sequence[Part]) -> str:
+def _without_columns(base: Sequence[Part], changed: Sequence[Part]) -> str:
     """Return the query of the differences between rows without columns, as JSON's ``{}``: which side has how many more. As DuckDB
     has no struct without fields, a row is a map without entries."""
     row = "map([]::VARCHAR[], []::JSON[])"
     return f"""
         WITH counted AS (
             SELECT coalesce(sum(one), 0)::BIGINT AS surplus
-            FROM ({select(left, {}, "-1 AS one")} UNION ALL {select(right, {}, "1 AS one")})
+            FROM ({select(base, {}, "-1 AS one")} UNION ALL {select(changed, {}, "1 AS one")})
         ), repeated AS (SELECT surplus, unnest(range(abs(surplus))) AS nth FROM counted)
         SELECT CASE WHEN surplus > 0 THEN 'added' ELSE 'removed' END AS type,
             CASE WHEN surplus < 0 THEN {row} END AS before,
@@ -291,7 +295,7 @@ def _kinds(sides: Iterable[Sequence[Part]]) -> Columns:
 
 
 def _aliases(columns: Columns) -> Aliases:
-    return {name: (f"c{at}", kind) for at, (name, kind) in enumerate(columns.items())}
+    return {name: (f"c{number}", kind) for number, (name, kind) in enumerate(columns.items())}
 
 
 def _by_name(parts: Iterable[Part]) -> dict[str, tuple[str, Kind]]:

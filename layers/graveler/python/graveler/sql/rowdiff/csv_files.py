@@ -1,4 +1,4 @@
-"""CSV files as texts: what separates their values, and where one is no CSV.
+"""CSV files as texts: their separators, and the first error in one that is no CSV.
 
 DuckDB's recognition of dialects takes whatever fits, so one broken line would turn a table into one of a single column.
 """
@@ -41,8 +41,8 @@ def separator_of(opened: "OpenedObject") -> str:
     if not line.strip():
         raise InvalidError("its first line, which names the columns, is empty")
     outside = "".join(line.split('"')[::2])
-    first = "\t" if opened.entry.path.lower().removesuffix(".gz").endswith(".tsv") else ","
-    return max(first + _SEPARATORS, key=outside.count)
+    expected = "\t" if opened.entry.path.lower().removesuffix(".gz").endswith(".tsv") else ","
+    return max(expected + _SEPARATORS, key=outside.count)
 
 
 def first_error(opened: "OpenedObject", separator: str) -> str | None:
@@ -53,8 +53,8 @@ def first_error(opened: "OpenedObject", separator: str) -> str | None:
             amount = len(next(rows, []))
             for row in rows:
                 if row and len(row) != amount:
-                    found, wanted = count(len(row), "value"), count(amount, "column")
-                    return f"line {rows.line_num} has {found}, and the first one names {wanted}"
+                    values, columns = count(len(row), "value"), count(amount, "column")
+                    return f"line {rows.line_num} has {values}, and the first one names {columns}"
             if isinstance(text.newlines, tuple):
                 return f"its lines end in several ways: {', '.join(map(repr, text.newlines))}"
     except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -83,21 +83,21 @@ def _text(path: str, reader: BinaryIO) -> TextIOWrapper:
 
 def _first_line(text: TextIOWrapper) -> str:
     """Return the first line; a line break within quotes is none."""
-    found = ""
-    while len(found) < _MOST and (block := text.read(_BLOCK)):
-        found += block
-        for end in _line_ends(found):
-            return found[:end].removeprefix(_BYTE_ORDER_MARK)
-    return found.removeprefix(_BYTE_ORDER_MARK)
+    beginning = ""
+    while len(beginning) < _MOST and (block := text.read(_BLOCK)):
+        beginning += block
+        for end in _line_ends(beginning):
+            return beginning[:end].removeprefix(_BYTE_ORDER_MARK)
+    return beginning.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _line_ends(text: str) -> Iterator[int]:
     is_quoted = False
-    for at, character in enumerate(text):
+    for position, character in enumerate(text):
         if character == '"':
             is_quoted = not is_quoted
         elif character in "\r\n" and not is_quoted:
-            yield at
+            yield position
 
 
 def _reason(error: Exception) -> str:

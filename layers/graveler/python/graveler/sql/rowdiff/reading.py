@@ -158,13 +158,13 @@ class Reading:
         if not self._partitions:
             return part
         folders = {name.lower() for name in self._partitions}
-        own = {name: kind for name, kind in part.columns.items() if name.lower() not in folders}
+        of_files = {name: kind for name, kind in part.columns.items() if name.lower() not in folders}
         values = ", ".join(f"{self._in_path(name)} AS {quoted_name(name)}" for name in sorted(self._partitions))
         call = f"{part.call.removesuffix(')')}, filename={quoted(_FILE)})"
         kind = JSON if self._format is Format.JSON else VARCHAR
         return Part(
-            f"(SELECT {''.join(f'{quoted_name(name)}, ' for name in own)}{values} FROM {call})",
-            own | dict.fromkeys(sorted(self._partitions), kind),
+            f"(SELECT {''.join(f'{quoted_name(name)}, ' for name in of_files)}{values} FROM {call})",
+            of_files | dict.fromkeys(sorted(self._partitions), kind),
         )
 
     def _in_path(self, name: str) -> str:
@@ -232,17 +232,17 @@ class Reading:
                 f"this comparison takes more memory than the limit of {self._memory_limit}; give a higher "
                 "memory_limit, or a path with fewer files"
             )
-        found = max((address for address in self._known if address in text), key=len, default=None)
-        if found is None and self._format is Format.PARQUET and "Binder" not in text:
-            found = next(filter(self._is_broken, self._known), None)
-        if found is None:
+        address = max((named for named in self._known if named in text), key=len, default=None)
+        if address is None and self._format is Format.PARQUET and "Binder" not in text:
+            address = next(filter(self._is_broken, self._known), None)
+        if address is None:
             return None
         reason = None
-        if found in self._separators:
-            reason = first_error(self._opened(found), self._separators[found])
+        if address in self._separators:
+            reason = first_error(self._opened(address), self._separators[address])
         for advice in _ADVICE:
             text = text.partition(advice)[0]
-        return self._unreadable(found, reason or text.replace(f"{_SCHEME}{found}", self._known[found][1]).strip())
+        return self._unreadable(address, reason or text.replace(f"{_SCHEME}{address}", self._known[address][1]).strip())
 
     def _is_broken(self, address: str) -> bool:
         """Return whether a file cannot be read, by reading it: DuckDB does not always say in which file it found what."""
@@ -276,11 +276,11 @@ def select(parts: Sequence[Part], columns: Mapping[str, tuple[str, Kind]], also:
     return " UNION ALL ".join(queries) if queries else empty
 
 
-def _columns(own: Columns, wanted: Mapping[str, tuple[str, Kind]]) -> Iterator[str]:
-    names = {name.lower(): name for name in own}
-    for name, (alias, kind) in wanted.items():
-        found = names.get(name.lower())
-        value = f"NULL::{sql(kind)}" if found is None else cast(quoted_name(found), own[found], kind)
+def _columns(of_files: Columns, columns: Mapping[str, tuple[str, Kind]]) -> Iterator[str]:
+    names = {name.lower(): name for name in of_files}
+    for name, (alias, kind) in columns.items():
+        in_files = names.get(name.lower())
+        value = f"NULL::{sql(kind)}" if in_files is None else cast(quoted_name(in_files), of_files[in_files], kind)
         yield f"{value} AS {alias}, "
 
 
@@ -290,4 +290,4 @@ def _list(addresses: Iterable[str]) -> str:
 
 def _literally(path: str) -> str:
     """Return a pattern that only this path matches."""
-    return "".join(f"[{each}]" if each in "*?[" else each for each in path)
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)

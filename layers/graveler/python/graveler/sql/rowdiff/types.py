@@ -106,7 +106,7 @@ def kind_of(type_: "DuckDBPyType") -> Kind:
     if type_.id not in ("list", "struct", "map"):
         return Plain(str(type_))
     inner = cast_type("list[tuple[str, DuckDBPyType]]", type_.children)
-    children = [(name, kind_of(each)) for name, each in inner]
+    children = [(name, kind_of(child)) for name, child in inner]
     if type_.id == "struct":
         return Struct(tuple(children))
     return List(children[0][1]) if type_.id == "list" else Map(children[0][1], children[1][1])
@@ -117,28 +117,28 @@ def common(kinds: Iterable[Kind]) -> Kind:
     return reduce(_common, kinds)
 
 
-def _common(one: Kind, other: Kind) -> Kind:
-    if one == other or other == NULL:
-        return one
-    if one == NULL:
+def _common(kind: Kind, other: Kind) -> Kind:
+    if kind == other or other == NULL:
+        return kind
+    if kind == NULL:
         return other
-    match one, other:
+    match kind, other:
         case List(), List():
-            return List(_common(one.of, other.of))
+            return List(_common(kind.of, other.of))
         case Map(), Map():
-            return Map(_common(one.key, other.key), _common(one.value, other.value))
+            return Map(_common(kind.key, other.key), _common(kind.value, other.value))
         case Struct(), Struct():
-            return Struct(tuple(merged((one.fields, other.fields)).items()))
-    if _is_number(one) and _is_number(other):
-        return _common_number(one, other)
-    if {one, other} == {VARCHAR, BLOB}:
+            return Struct(tuple(merged((kind.fields, other.fields)).items()))
+    if _is_number(kind) and _is_number(other):
+        return _common_number(kind, other)
+    if {kind, other} == {VARCHAR, BLOB}:
         return BLOB
-    names = {each.name if isinstance(each, Plain) else "" for each in (one, other)}
+    names = {side.name if isinstance(side, Plain) else "" for side in (kind, other)}
     if names <= _STAMPS:
         if not names & _FINE:
             return Plain("TIMESTAMP WITH TIME ZONE" if names & _ZONED else "TIMESTAMP")
         return Plain("TIMESTAMPTZ_NS") if names <= _FINE else MOMENTS
-    if MOMENTS in (one, other) and names - {""} <= _STAMPS:
+    if MOMENTS in (kind, other) and names - {""} <= _STAMPS:
         return MOMENTS
     return TEXT
 
@@ -151,7 +151,7 @@ def with_all_digits(kind: Kind) -> Kind:
         case Map():
             return Map(with_all_digits(kind.key), with_all_digits(kind.value))
         case Struct():
-            return Struct(tuple((name, with_all_digits(each)) for name, each in kind.fields))
+            return Struct(tuple((name, with_all_digits(field_kind)) for name, field_kind in kind.fields))
     return TEXT if isinstance(kind, Plain) and kind.name in {*_FINE, "TIME_NS"} else kind
 
 
@@ -162,28 +162,28 @@ def merged(sides: Iterable[Iterable[tuple[str, Kind]]]) -> dict[str, Kind]:
     for side in sides:
         for name, kind in side:
             kinds.setdefault(names.setdefault(name.lower(), name), []).append(kind)
-    return {name: common(each) for name, each in kinds.items()}
+    return {name: common(of_name) for name, of_name in kinds.items()}
 
 
 def _is_number(kind: Kind) -> bool:
     return isinstance(kind, Decimal) or kind == NUMBERS or (isinstance(kind, Plain) and kind.name in _NUMBERS)
 
 
-def _common_number(one: Kind, other: Kind) -> Kind:
-    names = [each.name for each in (one, other) if isinstance(each, Plain)]
-    if len(names) == len((one, other)):
+def _common_number(kind: Kind, other: Kind) -> Kind:
+    names = [side.name for side in (kind, other) if isinstance(side, Plain)]
+    if len(names) == len((kind, other)):
         if _FLOATING.intersection(names):
             return DOUBLE if _IN_A_DOUBLE.issuperset(names) else NUMBERS
         signed, unsigned = ([table.index(name) for name in names if name in table] for table in (_SIGNED, _UNSIGNED))
         if not signed:
             return Plain(_UNSIGNED[max(unsigned)])
-        size = max(signed + [each + 1 for each in unsigned])
+        size = max(signed + [side + 1 for side in unsigned])
         return Plain(_SIGNED[size]) if size < len(_SIGNED) else NUMBERS
-    if NUMBERS in (one, other) or _FLOATING.intersection(names):
+    if NUMBERS in (kind, other) or _FLOATING.intersection(names):
         return NUMBERS
-    decimals = [each if isinstance(each, Decimal) else Decimal(_DIGITS[each.name], 0) for each in (one, other)]  # type: ignore[union-attr]
-    scale = max(each.scale for each in decimals)
-    width = max(each.width - each.scale for each in decimals) + scale
+    decimals = [side if isinstance(side, Decimal) else Decimal(_DIGITS[side.name], 0) for side in (kind, other)]  # type: ignore[union-attr]
+    scale = max(side.scale for side in decimals)
+    width = max(side.width - side.scale for side in decimals) + scale
     return Decimal(width, scale) if width <= _MOST_DIGITS else NUMBERS
 
 
@@ -199,7 +199,7 @@ def sql(kind: Kind) -> str:
         case Map():
             return f"MAP({sql(kind.key)}, {sql(kind.value)})"
         case Struct():
-            return f"STRUCT({', '.join(f'{quoted_name(name)} {sql(each)}' for name, each in kind.fields)})"
+            return f"STRUCT({', '.join(f'{quoted_name(name)} {sql(field_kind)}' for name, field_kind in kind.fields)})"
         case Text():
             return VARCHAR.name
 
@@ -227,13 +227,15 @@ def cast(expression: str, kind: Kind, to: Kind, depth: int = 0) -> str:
 
 
 def _cast_struct(expression: str, kind: Struct, to: Struct, depth: int) -> str:
-    own: Mapping[str, tuple[str, Kind]] = {name.lower(): (name, each) for name, each in kind.fields}
+    fields_by_name: Mapping[str, tuple[str, Kind]] = {
+        name.lower(): (name, field_kind) for name, field_kind in kind.fields
+    }
     fields = []
-    for name, wanted in to.fields:
-        found = own.get(name.lower())
-        value = f"NULL::{sql(wanted)}"
-        if found is not None:
-            value = cast(f"struct_extract({expression}, {quoted(found[0])})", found[1], wanted, depth)
+    for name, target in to.fields:
+        source = fields_by_name.get(name.lower())
+        value = f"NULL::{sql(target)}"
+        if source is not None:
+            value = cast(f"struct_extract({expression}, {quoted(source[0])})", source[1], target, depth)
         fields.append(f"{quoted_name(name)} := {value}")
     return f"struct_pack({', '.join(fields)})"
 

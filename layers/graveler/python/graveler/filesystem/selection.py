@@ -1,4 +1,4 @@
-"""Which objects a verb takes, and under which names they arrive: one enumeration for copying, moving, deleting and downloading.
+"""The objects that a method takes, and the names under which they arrive: for copying, moving, deleting and downloading.
 
 fsspec expands its arguments to names, none of which ends with a slash. Paths of objects can, and their parts can be empty. So
 these verbs go by the paths of the lake, as this module lists them; only the rules by which a source and a target make a name are
@@ -10,11 +10,13 @@ from glob import has_magic
 from itertools import accumulate, islice
 from typing import NamedTuple
 
+from fsspec.spec import AbstractFileSystem
 from fsspec.utils import common_prefix, stringify_path
 
 from graveler.errors import ObjectNotFoundError
 from graveler.filesystem.addresses import Place
-from graveler.filesystem.listing import Listing, Views
+from graveler.filesystem.folders import Folders, Views, expect_depth
+from graveler.filesystem.resolver import Resolver
 from graveler.model import ObjectEntry
 
 PathOrPaths = str | list[str]
@@ -22,7 +24,7 @@ PathOrPaths = str | list[str]
 
 
 class Selection(NamedTuple):
-    """What the arguments of a verb stand for."""
+    """The objects and folders for which the arguments of a method stand."""
 
     objects: dict[Place, ObjectEntry]
     """By their places, whose paths are exact: they can end with a slash."""
@@ -34,23 +36,27 @@ class Selection(NamedTuple):
     """Patterns without a match, and arguments of a recursive verb that are neither an object nor a folder."""
 
 
-class Selecting(Listing):
-    """Choosing objects by paths, patterns and folders."""
+class Selector:
+    """Selects objects by paths, patterns and folders. Patterns are those of ``fs``."""
 
-    def _select(self, source: PathOrPaths, *, recursive: bool, maxdepth: int | None) -> Selection:
+    def __init__(self, fs: AbstractFileSystem, resolver: Resolver, folders: Folders) -> None:
+        self._fs = fs
+        self._resolver = resolver
+        self._folders = folders
+
+    def select(self, source: PathOrPaths, *, recursive: bool, maxdepth: int | None) -> Selection:
         """Return the objects that the arguments of a verb stand for: those in folders only if it is recursive, and then all of
         one state of each ref.
 
         ``d`` stands for the object ``d`` and all below the folder ``d``; ``d/`` for what is below, or for the object if there is
         no such folder. Cost: a lookup for each thousand paths, a listing for each thousand objects of a folder.
         """
-        if maxdepth is not None and maxdepth < 1:
-            raise ValueError(f"maxdepth is {maxdepth}; give at least 1")
+        expect_depth(maxdepth)
         views: Views = {}
         selection = Selection({}, set(), [], [])
         plain: list[Place] = []
         for path in [source] if isinstance(source, str) else source:
-            name = self._strip_protocol(path)
+            name = self._fs._strip_protocol(path)
             place = Place.of(name)
             if has_magic(name):
                 plain += self._select_matches(selection, views, place, recursive=recursive, maxdepth=maxdepth)
@@ -69,14 +75,14 @@ class Selecting(Listing):
                 refs.setdefault((place.repository, place.ref), []).append(place)
             else:
                 selection.folders.add(place.name)
-        for named in refs.values():
-            with self._told(named[0]):
-                verbs, ref = self._reading(named[0])
-                entries = verbs.stat_many(ref, [place.path for place in named])
-            for place, entry in zip(named, entries, strict=True):
+        for places_of_ref in refs.values():
+            with self._resolver.translating_errors(places_of_ref[0]):
+                repository, ref = self._resolver.repository_and_ref(places_of_ref[0])
+                entries = repository.stat_many(ref, [place.path for place in places_of_ref])
+            for place, entry in zip(places_of_ref, entries, strict=True):
                 if entry is not None:
                     selection.objects[place] = entry
-                elif self.isdir(place.name):
+                elif self._fs.isdir(place.name):
                     selection.folders.add(place.name)
                 else:
                     selection.missing.append(place)
@@ -85,12 +91,12 @@ class Selecting(Listing):
         self, selection: Selection, views: Views, place: Place, maxdepth: int | None, *, is_folder: bool
     ) -> None:
         """Add all below a place, and the object there unless ``is_folder`` says that the folder is meant."""
-        with self._told(place):
-            below = dict(self._below(views, place, maxdepth))
-            is_empty = not below and (not place.path or maxdepth is None or not self.isdir(place.name))
+        with self._resolver.translating_errors(place):
+            below = dict(self._folders.below(views, place, maxdepth))
+            is_empty = not below and (not place.path or maxdepth is None or not self._fs.isdir(place.name))
             entry = None
             if place.path and (is_empty or not is_folder):
-                entry = self._view(views, place).get(place.path)
+                entry = self._folders.view(views, place).get(place.path)
         if entry is not None:
             selection.objects[place] = entry
         elif is_empty and place.path:
@@ -103,7 +109,7 @@ class Selecting(Listing):
         self, selection: Selection, views: Views, pattern: Place, *, recursive: bool, maxdepth: int | None
     ) -> list[Place]:
         """Add what is below the matches of a pattern, if the verb is recursive; else return the objects among them."""
-        matches = self.glob(pattern.name, maxdepth=maxdepth, detail=True)
+        matches = self._fs.glob(pattern.name, maxdepth=maxdepth, detail=True)
         if not matches:
             selection.unmatched.append(pattern)
         deeper = None if maxdepth is None else maxdepth - 1
@@ -120,17 +126,17 @@ class Selecting(Listing):
                 selection.folders.add(name)
         return objects
 
-    def _expect_selected(self, selection: Selection, *, tolerant: bool) -> None:
+    def expect_selected(self, selection: Selection, *, tolerant: bool) -> None:
         """Raise the error of a missing object for an argument without one; if ``tolerant``, or for what could have matched, only
         if nothing is selected."""
         missing = [] if tolerant else selection.missing
         if not selection.objects and not selection.folders:
             missing = [*selection.missing, *selection.unmatched]
         for place in missing:
-            with self._told(place):
+            with self._resolver.translating_errors(place):
                 raise ObjectNotFoundError(place.path, place.ref)
 
-    def _arriving(
+    def arriving(
         self,
         source: PathOrPaths,
         target: PathOrPaths,
@@ -151,7 +157,7 @@ class Selecting(Listing):
             if len(source) != len(target):
                 raise ValueError(f"{len(source)} paths and {len(target)} targets; give as many of each")
             selection = Selection({}, set(), [], [])
-            places = [Place.of(self._strip_protocol(path)) for path in source]
+            places = [Place.of(self._fs._strip_protocol(path)) for path in source]
             self._select_plain(selection, places)
             pairs = [
                 (place, f"{name}{last_part(place.path)}" if name.endswith("/") else name)
@@ -159,15 +165,15 @@ class Selecting(Listing):
                 if place in selection.objects
             ]
         else:
-            selection = self._select(source, recursive=recursive, maxdepth=maxdepth)
+            selection = self.select(source, recursive=recursive, maxdepth=maxdepth)
             places = sorted(selection.objects, key=lambda place: place.name)
             names = [place.name for place in places]
-            stripped = self._strip_protocol(source)
+            stripped = self._fs._strip_protocol(source)
             is_pattern = isinstance(stripped, str) and has_magic(stripped)
             folders = selection.folders if not is_pattern or (recursive and maxdepth is None) else set[str]()
             arrivals = arrival_names(names, folders, source, stripped, target, is_folder=is_folder)
             pairs = list(zip(places, arrivals, strict=True))
-        self._expect_selected(selection, tolerant=tolerant)
+        self.expect_selected(selection, tolerant=tolerant)
         expect_apart((place.name, name) for place, name in pairs)
         return selection, pairs
 
@@ -218,9 +224,9 @@ def expect_apart(pairs: Iterable[tuple[str, str]]) -> None:
     """Raise ``ValueError`` if two of the sources have the same target, where the second would replace the first."""
     arrived: dict[str, str] = {}
     for source, target in pairs:
-        first = arrived.setdefault(target, source)
-        if first is not source and first != source:
-            raise ValueError(f"{first!r} and {source!r} would both be {target!r}; nothing was written")
+        earlier = arrived.setdefault(target, source)
+        if earlier is not source and earlier != source:
+            raise ValueError(f"{earlier!r} and {source!r} would both be {target!r}; nothing was written")
 
 
 def as_paths(paths: object) -> PathOrPaths:

@@ -1,4 +1,4 @@
-"""The filesystem as DuckDB needs it."""
+"""The filesystem with the rules of DuckDB for folders and empty files."""
 
 from glob import has_magic
 from typing import TYPE_CHECKING, Any, Final
