@@ -51,4 +51,4 @@ def _imported_by_string(source: str) -> Iterator[str | None]:
         function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if function in ("import_module", "__import__"):
             name = node.args[0]
-            yield name.value if isinstance(name, ast.Constant) else None
+            yield name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None

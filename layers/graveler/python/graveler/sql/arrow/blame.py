@@ -24,14 +24,14 @@ _COMMIT: Final = pa.schema([schemas.COMMITS.field(name) for name in _NAMES])
 
 
 def blame_batches(
-    verbs: "RepositoryReader", commit: CommitID, keys: "Sequence[KeyRange]", schema: pa.Schema
+    repository: "RepositoryReader", commit: CommitID, keys: "Sequence[KeyRange]", schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """Yield the objects of a commit in some key ranges, with the columns of ``schema``, which are some of
     :data:`~graveler.sql.arrow.schemas.BLAME`. Cost: as their listing, and a walk of the history for each 131,072 objects."""
-    for objects in _together(object_batches(verbs.view(commit), keys, _OBJECT)):
+    for objects in _together(object_batches(repository.view(commit), keys, _OBJECT)):
         paths = objects.column("path").cast(pa.binary()).to_pylist()
         columns = {name: objects.column(name) for name in _OBJECT.names}
-        columns |= _of_commits(verbs.last_changes_of(commit, paths))
+        columns |= _of_commits(repository.last_changes_of(commit, paths))
         yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 

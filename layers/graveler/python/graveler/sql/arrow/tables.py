@@ -1,4 +1,4 @@
-"""A repository's tables, as streams of record batches. Each function takes the verbs of a repository, in this process or behind a
+"""A repository's tables, as streams of record batches. Each function takes a repository, in this process or behind a
 server, and returns a :class:`pyarrow.RecordBatchReader` that reads as it is consumed.
 
 Where paths are listed, ``keys`` are key ranges that hold those to list: they ascend and do not overlap. Of an own lake only the
@@ -42,7 +42,7 @@ _REFLOG: Final = 1_000_000
 
 
 def objects(
-    verbs: "AnyRepository",
+    repository: "AnyRepository",
     ref: str,
     *,
     keys: Sequence[KeyRange] = EVERYTHING,
@@ -55,9 +55,9 @@ def objects(
     a server that knows no states each thousand of a branch is of its own time. Cost as :meth:`RepositoryReader.list_objects`,
     resolving once.
     """
-    if not isinstance(verbs, RepositoryReader):
-        verbs.commit_of(ref)  # which raises where there is none
-    return objects_in(verbs.view(ref), keys, columns)
+    if not isinstance(repository, RepositoryReader):
+        repository.commit_of(ref)  # which raises where there is none
+    return objects_in(repository.view(ref), keys, columns)
 
 
 def objects_in(
@@ -72,7 +72,7 @@ def objects_in(
 
 
 def diff(
-    verbs: "AnyRepository",
+    repository: "AnyRepository",
     ref: str,
     other: str,
     *,
@@ -82,22 +82,22 @@ def diff(
 ) -> pa.RecordBatchReader:
     """Return what turns the commit of ``ref`` into that of ``other``, as :data:`~graveler.sql.arrow.schemas.DIFF`; with
     ``three_dot`` what ``other`` changed since their common base. Cost as :meth:`RepositoryReader.diff`, or ``compare``."""
-    left_id, right_id = verbs.commit_of(ref).id, verbs.commit_of(other).id
+    left_id, right_id = repository.commit_of(ref).id, repository.commit_of(other).id
     if three_dot:
-        base = verbs.merge_base(left_id, right_id)
+        base = repository.merge_base(left_id, right_id)
         if base is None:
             raise InvalidError(f"{ref!r} and {other!r} have no common history; compare them with two dots instead")
         left_id = base.id
-    if isinstance(verbs, RepositoryReader):
-        return _differences(verbs.codec, verbs.all_differences(left_id, right_id, keys), columns)
+    if isinstance(repository, RepositoryReader):
+        return _differences(repository.codec, repository.all_differences(left_id, right_id, keys), columns)
     pages = _pages_in(
-        keys, lambda prefix, after: verbs.diff(left_id, right_id, prefix=prefix, after=after, amount=_PAGE), _path
+        keys, lambda prefix, after: repository.diff(left_id, right_id, prefix=prefix, after=after, amount=_PAGE), _path
     )
     return kinds.batches(kinds.DIFF, pages, columns)
 
 
 def staged(
-    verbs: "AnyRepository",
+    repository: "AnyRepository",
     branch: str,
     *,
     keys: Sequence[KeyRange] = EVERYTHING,
@@ -107,10 +107,10 @@ def staged(
 
     All are relative to one commit, and must be read in 10 minutes (:class:`~graveler.errors.PreconditionError`); behind a server
     each thousand is of its own time. Cost as :meth:`RepositoryReader.uncommitted`."""
-    if isinstance(verbs, RepositoryReader):
-        return staged_in(verbs.view_of_branch(branch), keys, columns)
+    if isinstance(repository, RepositoryReader):
+        return staged_in(repository.view_of_branch(branch), keys, columns)
     pages = _pages_in(
-        keys, lambda prefix, after: verbs.uncommitted(branch, prefix=prefix, after=after, amount=_PAGE), _path
+        keys, lambda prefix, after: repository.uncommitted(branch, prefix=prefix, after=after, amount=_PAGE), _path
     )
     return kinds.batches(kinds.DIFF, pages, columns)
 
@@ -130,7 +130,7 @@ def _differences(
 
 
 def blame(
-    verbs: "AnyRepository",
+    repository: "AnyRepository",
     ref: str,
     *,
     keys: Sequence[KeyRange] = EVERYTHING,
@@ -139,47 +139,47 @@ def blame(
     """Return the objects of the commit of ``ref``, each with the last commit that changed it, as
     :data:`~graveler.sql.arrow.schemas.BLAME`. Cost as :meth:`RepositoryReader.annotate`: a walk of the history for some 130,000
     objects, behind a server for each thousand."""
-    commit = verbs.commit_of(ref).id
-    if isinstance(verbs, RepositoryReader):
+    commit = repository.commit_of(ref).id
+    if isinstance(repository, RepositoryReader):
         schema = kinds.chosen(schemas.BLAME, columns)
-        return pa.RecordBatchReader.from_batches(schema, blame_batches(verbs, commit, keys, schema))
+        return pa.RecordBatchReader.from_batches(schema, blame_batches(repository, commit, keys, schema))
     pages = _pages_in(
         keys,
-        lambda prefix, after: verbs.annotate(commit, prefix=prefix, after=after, amount=_PAGE),
+        lambda prefix, after: repository.annotate(commit, prefix=prefix, after=after, amount=_PAGE),
         lambda row: row[0].path,
     )
     return kinds.batches(kinds.BLAME, pages, columns)
 
 
 def commits(
-    verbs: "AnyRepository", ref: str, *, first_parent: bool = False, columns: Sequence[str] | None = None
+    repository: "AnyRepository", ref: str, *, first_parent: bool = False, columns: Sequence[str] | None = None
 ) -> pa.RecordBatchReader:
     """Return the commits that a ref reaches, newest first, as :data:`~graveler.sql.arrow.schemas.COMMITS`. Cost as
     :meth:`RepositoryReader.log`."""
-    start = verbs.commit_of(ref).id
+    start = repository.commit_of(ref).id
 
     def page(position: str) -> Page[Commit]:
         after = CommitID(position) if position else None
-        return verbs.log(start, after=after, amount=_PAGE, first_parent=first_parent)
+        return repository.log(start, after=after, amount=_PAGE, first_parent=first_parent)
 
     return kinds.batches(kinds.COMMITS, _pages(page), columns)
 
 
 def branches(
-    verbs: "AnyRepository", *, show_hidden: bool = False, columns: Sequence[str] | None = None
+    repository: "AnyRepository", *, show_hidden: bool = False, columns: Sequence[str] | None = None
 ) -> pa.RecordBatchReader:
     """Return the branches by name, as :data:`~graveler.sql.arrow.schemas.BRANCHES`. Cost as :meth:`RepositoryReader.branches` per
     thousand."""
     return kinds.batches(
         kinds.BRANCHES,
-        _pages(lambda position: verbs.branches("", position, _PAGE, show_hidden=show_hidden)),
+        _pages(lambda position: repository.branches("", position, _PAGE, show_hidden=show_hidden)),
         columns,
     )
 
 
-def tags(verbs: "AnyRepository", *, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+def tags(repository: "AnyRepository", *, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
     """Return the tags by name, as :data:`~graveler.sql.arrow.schemas.TAGS`. Cost as :meth:`RepositoryReader.tags`."""
-    return kinds.batches(kinds.TAGS, _pages(lambda position: verbs.tags("", position, _PAGE)), columns)
+    return kinds.batches(kinds.TAGS, _pages(lambda position: repository.tags("", position, _PAGE)), columns)
 
 
 def repositories(lake: "AnyLake", *, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
@@ -187,13 +187,13 @@ def repositories(lake: "AnyLake", *, columns: Sequence[str] | None = None) -> pa
     return kinds.batches(kinds.REPOSITORIES, _pages(lambda position: lake.repositories("", position, _PAGE)), columns)
 
 
-def reflog(verbs: "AnyRepository", branch: str, *, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+def reflog(repository: "AnyRepository", branch: str, *, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
     """Return what moved a branch, newest first, as :data:`~graveler.sql.arrow.schemas.REFLOG`; behind a server at most the last
     thousand moves. All are read at once. Cost as :meth:`RepositoryReader.reflog`. :class:`~graveler.errors.RefNotFoundError` for
     a branch that does not exist and left no moves."""
-    entries = verbs.reflog(branch, _REFLOG)
+    entries = repository.reflog(branch, _REFLOG)
     if not entries:
-        verbs.branch(branch)
+        repository.branch(branch)
     return kinds.batches(kinds.REFLOG, _in_groups(iter(entries)), columns)
 
 
