@@ -1331,7 +1331,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "strangers",
         "a row without columns is a row",
         "sql/rowdiff/comparison.py",
-        "elif self._has_rows(left) or self._has_rows(right):",
+        "elif self._has_rows(base) or self._has_rows(changed):",
         "elif False:",
         "sql/rowdiff/test_bad_files.py::test_rows_without_columns_are_rows[0-3]",
     ),
