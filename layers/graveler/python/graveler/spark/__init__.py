@@ -87,9 +87,9 @@ def __getattr__(name: str) -> object:
         from graveler.system.extras import not_installed
 
         raise UnavailableError(not_installed("graveler.spark", error.name, "spark")) from None
-    found: object = getattr(module, name)
-    globals()[name] = found
-    return found
+    attribute: object = getattr(module, name)
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

@@ -53,7 +53,7 @@ def each_batch(
 
     def each(frame: DataFrame, number: int) -> None:
         expect_jvm(frame.sparkSession, "each_batch", "run the stream in the cluster, with a session of its own")
-        known = app_id or _stream(frame)
+        stream_id = app_id or _stream(frame)
         context: Any = frame.sparkSession.sparkContext
         with transaction(
             repository,
@@ -63,12 +63,12 @@ def each_batch(
             committer=committer,
             keep_unlanded=False,  # the stream writes the batch again
             allow_empty=True,
-            app_id=known,
+            app_id=stream_id,
             version=number,
             lake=lake,
             spark=frame.sparkSession,
         ) as tx:
-            written = f"{_WRITTEN}{tx.repository_uid}/{branch}/{known}"
+            written = f"{_WRITTEN}{tx.repository_uid}/{branch}/{stream_id}"
             if context.getLocalProperty(written) == str(number):
                 raise InvalidError(
                     f"batch {number} of this stream was already written to branch {branch!r} in this run, and would be mistaken "
@@ -79,7 +79,7 @@ def each_batch(
             elif app_id is None and (later := tx.later) is not None:
                 # A stream repeats only its last batch. Spark has planned the rows of an older one anew.
                 raise InvalidError(
-                    f"batch {number} of this stream ({known}) is older than the last one on branch {branch!r} "
+                    f"batch {number} of this stream ({stream_id}) is older than the last one on branch {branch!r} "
                     f"(commit {later.id}): its checkpoint is an older one, or another process uses it, too. Its rows may "
                     f"differ from those written as batch {number}, so it was neither skipped nor written. Restore "
                     "the checkpoint that belongs to the branch, or move the branch back to before this batch "
@@ -94,10 +94,10 @@ def each_batch(
 def _stream(frame: DataFrame) -> str:
     """Return the ID of the stream whose batch this is. :class:`InvalidError` if Spark does not provide it."""
     context: Any = frame.sparkSession.sparkContext
-    found = context.getLocalProperty(_QUERY)
-    if not found:
+    query_id = context.getLocalProperty(_QUERY)
+    if not query_id:
         raise InvalidError(
             "Spark does not say which stream this batch belongs to: call this from foreachBatch, with PYSPARK_PIN_THREAD at its "
             "default, or give each_batch an app_id="
         )
-    return str(found)
+    return str(query_id)

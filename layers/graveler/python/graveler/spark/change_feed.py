@@ -114,8 +114,8 @@ class CommitStream(DataSourceStreamReader):
         """Return the parts of the commits after ``start`` up to ``end``. By this call Spark also tells where a checkpoint
         ends."""
         self._from, self._at = _position(end, _FROM), _position(end, _COMMIT)
-        first = _position(start, _COMMIT)
-        begin = self._from if first is None else first
+        start_commit = _position(start, _COMMIT)
+        begin = self._from if start_commit is None else start_commit
         if begin is None or self._at is None or begin == self._at:
             return []
         _, repository, line = self._opened()
@@ -147,12 +147,12 @@ class CommitStream(DataSourceStreamReader):
 
 
 def _position(offset: object, key: str) -> Position | None:
-    found = offset.get(key, 0) if isinstance(offset, dict) else 0
-    if found is None:
+    commit_id = offset.get(key, 0) if isinstance(offset, dict) else 0
+    if commit_id is None:
         return None
-    if not isinstance(found, str):
+    if not isinstance(commit_id, str):
         raise InvalidError(
             f"offset {offset!r} is not from the data source graveler: the checkpoint belongs to another source; give another "
             "checkpointLocation"
         )
-    return CommitID(found)
+    return CommitID(commit_id)

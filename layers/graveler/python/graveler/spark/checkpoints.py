@@ -48,13 +48,13 @@ class Checkpoint:
         object read per task."""
         young = [stored for stored in self._stored() if stored.modified >= since]
         with ThreadPoolExecutor(_THREADS) as threads:
-            found = [subtree for done in threads.map(self._get, young) for subtree in done.trees]
-        kept: list[Subtree] = []
-        for subtree in sorted(found, key=lambda subtree: (subtree.first, subtree.last)):
+            stored_subtrees = [subtree for done in threads.map(self._get, young) for subtree in done.trees]
+        subtrees: list[Subtree] = []
+        for subtree in sorted(stored_subtrees, key=lambda subtree: (subtree.first, subtree.last)):
             # Two concurrent runs build some intervals twice: either copy will do, and the rest of the other run is built again.
-            if not kept or kept[-1].last < subtree.first:
-                kept.append(subtree)
-        return kept, min((stored.modified for stored in young), default=float("inf"))
+            if not subtrees or subtrees[-1].last < subtree.first:
+                subtrees.append(subtree)
+        return subtrees, min((stored.modified for stored in young), default=float("inf"))
 
     def drop(self) -> None:
         """Delete all of it. One listing, one deletion per result."""
@@ -87,16 +87,16 @@ def spans_of(subtrees: Sequence[Subtree]) -> list[Span]:
     nothing between them, have no rows between them."""
     spans: list[Span] = []
     before: Subtree | None = None
-    for one in subtrees:
+    for subtree in subtrees:
         if (
             before is not None
-            and (before.run, before.partition + 1) == (one.run, one.partition)
+            and (before.run, before.partition + 1) == (subtree.run, subtree.partition)
             and before.ends
-            and one.begins
-            and one.after <= before.last
+            and subtree.begins
+            and subtree.after <= before.last
         ):
-            spans[-1] = spans[-1][0], one.last
+            spans[-1] = spans[-1][0], subtree.last
         else:
-            spans.append((one.first, one.last))
-        before = one
+            spans.append((subtree.first, subtree.last))
+        before = subtree
     return spans

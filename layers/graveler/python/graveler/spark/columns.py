@@ -60,14 +60,16 @@ class RecordColumns:
         names = list(columns) or OBJECT.names
         schema = pa.schema([OBJECT.field(name) for name in names])
         for keys, packed in _gathered(blocks):
-            found = dict(zip(_VALUES, self.values(keys, packed, set(names)), strict=True))
+            columns_by_name = dict(zip(_VALUES, self.values(keys, packed, set(names)), strict=True))
             if "path" in names:
-                found["path"] = paths(keys)
-            yield pa.RecordBatch.from_arrays([found[name] for name in names], schema=schema)
+                columns_by_name["path"] = paths(keys)
+            yield pa.RecordBatch.from_arrays([columns_by_name[name] for name in names], schema=schema)
 
-    def values(self, keys: Sequence[bytes], packed: Sequence[bytes], wanted: set[str] | None = None) -> list[pa.Array]:
-        """Return the columns of :data:`OBJECT` after the path, one row per record. Columns that are not ``wanted`` may be
-        wrong."""
+    def values(
+        self, keys: Sequence[bytes], packed: Sequence[bytes], column_names: set[str] | None = None
+    ) -> list[pa.Array]:
+        """Return the columns of :data:`OBJECT` after the path, one row per record. Columns that are not among
+        ``column_names`` may be wrong."""
         lengths = np.fromiter(map(len, packed), np.int64, len(packed))
         named = np.flatnonzero(lengths == _NAMED)
         matrix = _matrix(_chosen(packed, named) if len(named) < len(packed) else packed, _NAMED)
@@ -78,33 +80,35 @@ class RecordColumns:
             & _starts(matrix[:, 33:], b"\xc4\x19")
         )
         if len(named) == len(packed) and right.all():
-            return self._named(matrix, wanted)
+            return self._named(matrix, column_names)
         parts: list[tuple[npt.NDArray[np.int64], list[pa.Array]]] = []
         if right.any():
-            parts.append((named[right], self._named(matrix[right], wanted)))
-        left = np.ones(len(packed), bool)
-        left[named[right]] = False
-        rows, columns = self._outside(packed, lengths, np.flatnonzero(left))
+            parts.append((named[right], self._named(matrix[right], column_names)))
+        unread = np.ones(len(packed), bool)
+        unread[named[right]] = False
+        rows, columns = self._outside(packed, lengths, np.flatnonzero(unread))
         if len(rows):
             parts.append((rows, columns))
-            left[rows] = False
-        others = np.flatnonzero(left)
-        if len(others):
-            parts.append((others, self._decoded(_chosen(keys, others), _chosen(packed, others))))
+            unread[rows] = False
+        remaining_rows = np.flatnonzero(unread)
+        if len(remaining_rows):
+            parts.append(
+                (remaining_rows, self._decoded(_chosen(keys, remaining_rows), _chosen(packed, remaining_rows)))
+            )
         return _put_together(parts)
 
-    def _named(self, matrix: Bytes, wanted: set[str] | None) -> list[pa.Array]:
+    def _named(self, matrix: Bytes, column_names: set[str] | None) -> list[pa.Array]:
         """Return the columns of records with a data name: ``matrix`` has their bytes, one per row."""
         count = len(matrix)
-        if wanted is None or "address" in wanted:
+        if column_names is None or "address" in column_names:
             digits = _base32(matrix[:, 35:60])
-            at = len(self._data)
-            address = np.empty((count, at + 41), np.uint8)
-            address[:, :at] = self._data
-            address[:, at : at + 20] = digits[:, :20]
-            address[:, at + 20] = ord("/")
-            address[:, at + 21 :] = digits[:, 20:]
-            addresses = _strings(address.tobytes(), count, at + 41)
+            prefix_length = len(self._data)
+            address = np.empty((count, prefix_length + 41), np.uint8)
+            address[:, :prefix_length] = self._data
+            address[:, prefix_length : prefix_length + 20] = digits[:, :20]
+            address[:, prefix_length + 20] = ord("/")
+            address[:, prefix_length + 21 :] = digits[:, 20:]
+            addresses = _strings(address.tobytes(), count, prefix_length + 41)
         else:
             addresses = pa.nulls(count, pa.string())
         return [*_common(matrix, matrix[:, 29:33]), addresses, *_defaults(count)]
@@ -149,11 +153,11 @@ def paths(keys: Sequence[bytes]) -> pa.Array:
     return _utf8(pa.array(keys, pa.binary()), "key")
 
 
-def _utf8(column: pa.Array, what: str) -> pa.Array:
+def _utf8(column: pa.Array, field_name: str) -> pa.Array:
     try:
         return column.cast(pa.string())  # checks that each value is UTF-8
     except pa.ArrowInvalid as error:
-        raise CorruptError(f"a record's {what} is not UTF-8: {error}") from None
+        raise CorruptError(f"a record's {field_name} is not UTF-8: {error}") from None
 
 
 def _gathered(blocks: Iterable[Records]) -> Iterator[Records]:
@@ -171,7 +175,7 @@ def _gathered(blocks: Iterable[Records]) -> Iterator[Records]:
 
 
 def _chosen(items: Sequence[bytes], rows: npt.NDArray[np.int64]) -> list[bytes]:
-    return [items[at] for at in rows.tolist()]
+    return [items[row] for row in rows.tolist()]
 
 
 def _matrix(rows: Sequence[bytes], width: int) -> Bytes:
@@ -179,8 +183,8 @@ def _matrix(rows: Sequence[bytes], width: int) -> Bytes:
 
 
 def _starts(matrix: Bytes, begin: bytes) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = (matrix[:, 0] == begin[0]) & (matrix[:, 1] == begin[1])
-    return found
+    matches: npt.NDArray[np.bool_] = (matrix[:, 0] == begin[0]) & (matrix[:, 1] == begin[1])
+    return matches
 
 
 def _common(heads: Bytes, times: Bytes) -> list[pa.Array]:
@@ -207,11 +211,11 @@ def _base32(names: Bytes) -> Bytes:
     """Return the 40 digits of each 25 bytes: five bytes at a time, as eight digits."""
     fives = names.reshape(len(names), 5, 5).astype(np.uint64)
     numbers = fives[:, :, 0]
-    for at in range(1, 5):
-        numbers = numbers << np.uint64(8) | fives[:, :, at]
+    for digit in range(1, 5):
+        numbers = numbers << np.uint64(8) | fives[:, :, digit]
     digits = np.empty((len(names), 5, 8), np.uint8)
-    for at in range(8):
-        digits[:, :, at] = numbers >> np.uint64(35 - 5 * at) & np.uint64(31)
+    for digit in range(8):
+        digits[:, :, digit] = numbers >> np.uint64(35 - 5 * digit) & np.uint64(31)
     return _DIGITS[digits].reshape(len(names), 40)
 
 

@@ -29,13 +29,13 @@ def compare_by_tasks(spark: SparkSession, repository: Files, destination: bytes)
         one_sided = (
             part for part in parts if not (len(part.left) and len(part.right))
         )  # counted by their descriptions
-        found = in_each_task(spark, both, compare_slices)
-        return sum((*map(compare_slices, one_sided), *found), Totals())
+        totals = in_each_task(spark, both, compare_slices)
+        return sum((*map(compare_slices, one_sided), *totals), Totals())
 
     return compare
 
 
 def compare_slices(part: TwoSlices) -> Totals:
     """Compare two slices, in a task."""
-    with read_ahead(part.left, part.right) as (left, right):
-        return total_between(left, right, part.keys.start, part.keys.end)
+    with read_ahead(part.left, part.right) as (base, right):
+        return total_between(base, right, part.keys.start, part.keys.end)

@@ -50,7 +50,7 @@ def keys_of(pushed: Any) -> KeyRanges:
         return _ALL
     value: Any = getattr(pushed, "value", None)
     if kind == "In":
-        return either(*(_compared("EqualTo", one.encode()) for one in value if one is not None))
+        return either(*(_compared("EqualTo", text.encode()) for text in value if text is not None))
     if not isinstance(value, str):
         return _ALL
     if kind == "StringStartsWith":
@@ -69,10 +69,10 @@ def _bounds(expression: Any) -> KeyRanges:
         least = KeyRange() if low is None else _compared("GreaterThanOrEqual", low)
         return either(least if high is None else least & _compared("LessThanOrEqual", high))
     if kind in _MIRRORED:
-        left, right = expression.left(), expression.right()
-        if _is_path(left) and (value := _constant(right)) is not None:
+        operand, right = expression.left(), expression.right()
+        if _is_path(operand) and (value := _constant(right)) is not None:
             return either(_compared(kind, value))
-        if _is_path(right) and (value := _constant(left)) is not None:
+        if _is_path(right) and (value := _constant(operand)) is not None:
             return either(_compared(_MIRRORED[kind], value))
     if kind == "StartsWith" and _is_path(expression.left()):
         value = _constant(expression.right())
@@ -81,10 +81,10 @@ def _bounds(expression: Any) -> KeyRanges:
         value = _constant(expression.right())
         return _ALL if value is None else either(_like(value.decode(), str(expression.escapeChar())))
     if kind == "In" and _is_path(expression.value()):
-        values = [_constant(expression.list().apply(at)) for at in range(expression.list().size())]
-        known = [value for value in values if value is not None]
-        if known and len(known) == len(values):
-            return either(*(_compared("EqualTo", value) for value in known))
+        values = [_constant(expression.list().apply(index)) for index in range(expression.list().size())]
+        constants = [value for value in values if value is not None]
+        if constants and len(constants) == len(values):
+            return either(*(_compared("EqualTo", value) for value in constants))
     return _ALL
 
 
@@ -102,8 +102,10 @@ def _compared(kind: str, value: bytes) -> KeyRange:
 
 def _like(pattern: str, escape: str) -> KeyRange:
     """Return the keys that begin with the part before the first wildcard or escape."""
-    at = next((at for at, character in enumerate(pattern) if character in ("%", "_", escape)), len(pattern))
-    return KeyRange.of_prefix(pattern[:at].encode())
+    wildcard = next(
+        (wildcard for wildcard, character in enumerate(pattern) if character in ("%", "_", escape)), len(pattern)
+    )
+    return KeyRange.of_prefix(pattern[:wildcard].encode())
 
 
 def _is_path(expression: Any) -> bool:
@@ -128,4 +130,4 @@ def _is_settled(expression: Any) -> bool:
     if expression.getClass().getSimpleName().startswith(_OF_THE_QUERY):
         return False
     children = expression.children()
-    return all(_is_settled(children.apply(at)) for at in range(children.size()))
+    return all(_is_settled(children.apply(index)) for index in range(children.size()))

@@ -18,8 +18,8 @@ _MOST_CORES: Final = 1 << 16
 class SparkConnectError(InvalidError):
     """An operation that a session of Spark Connect does not support."""
 
-    def __init__(self, what: str, instead: str) -> None:
-        super().__init__(f"{what} needs the driver's JVM, which Spark Connect does not provide: {instead}")
+    def __init__(self, feature: str, instead: str) -> None:
+        super().__init__(f"{feature} needs the driver's JVM, which Spark Connect does not provide: {instead}")
 
 
 def is_connect(spark: object) -> bool:
@@ -27,11 +27,11 @@ def is_connect(spark: object) -> bool:
     return type(spark).__module__.startswith(_MODULE)
 
 
-def expect_jvm(spark: object, what: str, instead: str) -> None:
-    """Refuse a session of Spark Connect for ``what``; without a session (None), a process that has chosen Spark Connect.
+def expect_jvm(spark: object, feature: str, instead: str) -> None:
+    """Refuse a session of Spark Connect for ``feature``; without a session (None), a process that has chosen Spark Connect.
     :class:`SparkConnectError`, which names what to use ``instead``. No request."""
     if is_connect(spark) or (spark is None and is_remote()):
-        raise SparkConnectError(what, instead)
+        raise SparkConnectError(feature, instead)
 
 
 def cores(spark: SparkSession) -> int:

@@ -74,9 +74,9 @@ class Look(Struct, frozen=True):
 
 
 def cut_points(
-    objects: Objects, prefix: str, wanted: int, look_at: Callable[[Sequence[Piece]], Iterable[Look]] | None = None
+    objects: Objects, prefix: str, parts: int, look_at: Callable[[Sequence[Piece]], Iterable[Look]] | None = None
 ) -> list[str]:
-    """Return fewer than ``wanted`` names, ascending, that split the keys with a prefix into parts of about equal size. Not all of
+    """Return fewer than ``parts`` names, ascending, that split the keys with a prefix into parts of about equal size. Not all of
     them are names of objects. ``look_at`` examines pieces, in parallel if it can, and returns the looks in order.
 
     Cost: one request for a prefix of up to 1,000 keys; else up to 24 rounds of :func:`look`, for about five pieces of each part,
@@ -85,21 +85,21 @@ def cut_points(
     at_once = look_at or (lambda some: [look(objects, piece) for piece in some])
     whole = Piece("", "", prefix)
     pieces = [(whole, look(objects, whole))]
-    left = _LOOKS * wanted
+    looks_left = _LOOKS * parts
     for _ in range(_ROUNDS):
-        goal = max(sum(seen.keys for _, seen in pieces) / (wanted * GRAIN), PAGE)
-        chosen = _to_cut(pieces, goal, left, wanted)
+        goal = max(sum(looks.keys for _, looks in pieces) / (parts * GRAIN), PAGE)
+        chosen = _to_cut(pieces, goal, looks_left, parts)
         if not chosen:
             break
         new = [piece for some in chosen.values() for piece in some]
-        left -= len(new)
-        seen = dict(zip(new, at_once(new), strict=True))
+        looks_left -= len(new)
+        looks = dict(zip(new, at_once(new), strict=True))
         pieces = [
-            found
+            replacement
             for piece, old in pieces
-            for found in ([(one, seen[one]) for one in chosen[piece]] if piece in chosen else [(piece, old)])
+            for replacement in ([(part, looks[part]) for part in chosen[piece]] if piece in chosen else [(piece, old)])
         ]
-    return _ends(pieces, wanted)
+    return _ends(pieces, parts)
 
 
 def groups(pieces: Sequence[T], tasks: int) -> list[list[T]]:
@@ -107,46 +107,48 @@ def groups(pieces: Sequence[T], tasks: int) -> list[list[T]]:
     return [list(pieces[number::tasks]) for number in range(min(tasks, len(pieces)))]
 
 
-def _to_cut(pieces: Sequence[tuple[Piece, Look]], goal: float, left: int, wanted: int) -> dict[Piece, list[Piece]]:
+def _to_cut(
+    pieces: Sequence[tuple[Piece, Look]], goal: float, looks_left: int, parts_wanted: int
+) -> dict[Piece, list[Piece]]:
     """Return the pieces to split next, with the resulting ones: those that are too large, the largest first; then those with
     unexamined folders, as far as that is cheap compared with the listing itself."""
-    open_ones = [(piece, seen) for piece, seen in pieces if seen.cuts and not seen.counted]
-    large = [(piece, seen) for piece, seen in open_ones if seen.keys > goal]
+    open_ones = [(piece, look) for piece, look in pieces if look.cuts and not look.counted]
+    large = [(piece, look) for piece, look in open_ones if look.keys > goal]
     if large:
-        by_size = sorted(large, key=lambda one: -one[1].keys)
+        by_size = sorted(large, key=lambda pair: -pair[1].keys)
     else:
-        pages = sum(seen.keys for _, seen in pieces) / PAGE
-        spent = _LOOKS * wanted - left
-        left = min(left, round(min(GRAIN * wanted, PAGE / 8 + pages / 8)) - spent)
-        by_size = sorted((one for one in open_ones if one[1].unseen), key=lambda one: -one[1].unseen)
+        pages = sum(look.keys for _, look in pieces) / PAGE
+        spent = _LOOKS * parts_wanted - looks_left
+        looks_left = min(looks_left, round(min(GRAIN * parts_wanted, PAGE / 8 + pages / 8)) - spent)
+        by_size = sorted((pair for pair in open_ones if pair[1].unseen), key=lambda pair: -pair[1].unseen)
     chosen: dict[Piece, list[Piece]] = {}
-    for piece, seen in by_size:
-        ways = min(WAYS, max(2, ceil(_FINER * seen.keys / goal))) if large else WAYS
-        parts = _cut(piece, seen, ways)
-        left -= len(parts)
-        if left < 0:
+    for piece, look in by_size:
+        ways = min(WAYS, max(2, ceil(_FINER * look.keys / goal))) if large else WAYS
+        parts = _cut(piece, look, ways)
+        looks_left -= len(parts)
+        if looks_left < 0:
             break
         chosen[piece] = parts
     return chosen
 
 
-def _cut(piece: Piece, seen: Look, ways: int) -> list[Piece]:
+def _cut(piece: Piece, look: Look, ways: int) -> list[Piece]:
     """Return a piece split into ``ways`` pieces, or as many as possible."""
-    ways = min(ways, len(seen.cuts) + 1)
-    names = [seen.cuts[number * (len(seen.cuts) + 1) // ways - 1] for number in range(1, ways)]
-    return [Piece(after, upto, seen.top) for after, upto in pairwise([piece.after, *names, piece.upto])]
+    ways = min(ways, len(look.cuts) + 1)
+    names = [look.cuts[number * (len(look.cuts) + 1) // ways - 1] for number in range(1, ways)]
+    return [Piece(after, upto, look.top) for after, upto in pairwise([piece.after, *names, piece.upto])]
 
 
-def _ends(pieces: Sequence[tuple[Piece, Look]], wanted: int) -> list[str]:
+def _ends(pieces: Sequence[tuple[Piece, Look]], parts: int) -> list[str]:
     """Return where the parts end, except the last one."""
-    share = sum(seen.keys for _, seen in pieces) / wanted
+    share = sum(look.keys for _, look in pieces) / parts
     ends: list[str] = []
     before = 0.0
-    for piece, seen in pieces:
-        middle = before + seen.keys / 2
-        if piece.after and middle >= (len(ends) + 1) * share and len(ends) < wanted - 1 and before > 0:
+    for piece, look in pieces:
+        middle = before + look.keys / 2
+        if piece.after and middle >= (len(ends) + 1) * share and len(ends) < parts - 1 and before > 0:
             ends.append(piece.after)
-        before += seen.keys
+        before += look.keys
     return ends
 
 
@@ -164,12 +166,12 @@ def look(objects: Objects, piece: Piece) -> Look:
     return _weighed(objects, piece, _level(objects, piece, keys[0]), _SAMPLES, _DEPTH)
 
 
-def _level(objects: Objects, piece: Piece, first: str) -> Page:
-    """Return the first names directly below the piece's folder, including that of the ``first`` key or its folder."""
+def _level(objects: Objects, piece: Piece, first_name: str) -> Page:
+    """Return the first names directly below the piece's folder, including that of the ``first_name`` or its folder."""
     page = objects.page(piece.top, piece.after, folders=True)
-    folder = piece.top + first[len(piece.top) :].partition("/")[0] + "/"
+    folder = piece.top + first_name[len(piece.top) :].partition("/")[0] + "/"
     # A store may omit the folder in which the piece begins.
-    missing = first.startswith(folder) and folder != piece.top and folder not in page.names[:1]
+    missing = first_name.startswith(folder) and folder != piece.top and folder not in page.names[:1]
     names = [folder, *page.names] if missing else page.names
     within = _upto(names, piece.upto)
     return Page(within, page.more and len(within) == len(names))
@@ -188,16 +190,18 @@ def _weighed(objects: Objects, piece: Piece, page: Page, samples: int, depth: in
     step = max(1, len(folders) // samples)
     # Names before ``after`` in its own folder count as well: an estimate.
     sampled = [_folder(objects, name, depth) for name in folders[step // 2 :: step][:samples]]
-    each = sum(one.keys for one in sampled) / len(sampled) if sampled else 0.0
+    keys_per_folder = sum(look.keys for look in sampled) / len(sampled) if sampled else 0.0
     share = len(folders) / len(names) if names else 0.0
     if page.more:
         amount, cuts = _guess(objects, top, names, upto, folders=bool(folders))
-        return Look(amount * (1 - share + share * each), False, amount * share, _between(cuts, after, upto), top)
-    counted = len(sampled) == len(folders) and all(one.counted for one in sampled)
+        return Look(
+            amount * (1 - share + share * keys_per_folder), False, amount * share, _between(cuts, after, upto), top
+        )
+    counted = len(sampled) == len(folders) and all(look.counted for look in sampled)
     ends = [name + LAST if name.endswith("/") and name != top else name for name in names]
     size = -(-len(ends) // WAYS)
-    keys = len(names) - len(folders) + each * len(folders)
-    unseen = len(folders) - sum(one.counted for one in sampled)
+    keys = len(names) - len(folders) + keys_per_folder * len(folders)
+    unseen = len(folders) - sum(look.counted for look in sampled)
     return Look(keys, counted, unseen, _between(ends[size - 1 : -1 : size], after, upto), top)
 
 
@@ -226,32 +230,34 @@ def _guess(
     """Estimate how many names are directly below ``top`` from the first of these, which are consecutive, up to another; and
     return some made-up ones at even distances. Examines up to ``kinds`` groups of names with other beginnings."""
     some = [_bare(top, name) for name in (*names[:: ceil(len(names) / _KNOWN)], names[-1])]
-    first, last = some[0], some[-1]
+    first_name, last = some[0], some[-1]
     end = upto[len(top) :] if upto.startswith(top) and upto != top + LAST else LAST
     amount = float(len(names))
     room = Room(some, end)
-    common = _alike(first, last)
-    others, behind = Page([], False), end
-    if room(end) - room(first) > _FAR * (room(last) - room(first)) and len(common) > len(room.common):
+    common = _alike(first_name, last)
+    following_page, suffix = Page([], False), end
+    if room(end) - room(first_name) > _FAR * (room(last) - room(first_name)) and len(common) > len(room.common):
         # First the names that begin alike, then the distance to the ones that begin otherwise.
         last_alike = common + LAST
-        amount *= max(1.0, _ratio(room(last_alike) - room(first), room(last) - room(first)))
+        amount *= max(1.0, _ratio(room(last_alike) - room(first_name), room(last) - room(first_name)))
         following = _behind(objects, top, last_alike, end, folders=folders).names[:1]
         if not following:
-            return amount, _cuts(room, top, first, last_alike, [names[-1]])
+            return amount, _cuts(room, top, first_name, last_alike, [names[-1]])
         last = _bare(top, following[0])
-        end, others = _narrowed(objects, Piece(first, end, top), last, len(room.common), folders=folders)
+        end, following_page = _narrowed(objects, Piece(first_name, end, top), last, len(room.common), folders=folders)
         room = Room([*some, last], end)
-    amount *= _ratio(room(end) - room(first), room(last) - room(first))
+    amount *= _ratio(room(end) - room(first_name), room(last) - room(first_name))
     amount = max(amount, len(names))
-    cuts = _cuts(room, top, first, end, [names[-1] + LAST if names[-1].endswith("/") else names[-1]])
-    if not others.names:
+    cuts = _cuts(room, top, first_name, end, [names[-1] + LAST if names[-1].endswith("/") else names[-1]])
+    if not following_page.names:
         return amount, cuts
-    more, cuts_behind = float(len(others.names)), [others.names[-1]]
-    if others.more:
+    more, cuts_behind = float(len(following_page.names)), [following_page.names[-1]]
+    if following_page.more:
         more, cuts_behind = amount, []  # of the last group examined, the size is unknown
         if kinds:
-            more, cuts_behind = _guess(objects, top, others.names, top + behind, folders=folders, kinds=kinds - 1)
+            more, cuts_behind = _guess(
+                objects, top, following_page.names, top + suffix, folders=folders, kinds=kinds - 1
+            )
     return amount + more, [*cuts, top + end, *cuts_behind]
 
 
@@ -259,16 +265,18 @@ def _narrowed(objects: Objects, piece: Piece, following: str, common: int, *, fo
     """Return the end of the names that begin like the piece's first one, without its folder, in positions that vary; and the
     first of those that differ in many earlier positions. A long common prefix, such as ``part-``, may be shared by only few of
     the possible names. One request each time that it gets shorter, down to the part known to be ``common``."""
-    first, upto, top = piece.after, piece.upto, piece.top
-    shared = len(_alike(first, following))
-    for left in reversed(range(_NARROWINGS)):
+    start, upto, top = piece.after, piece.upto, piece.top
+    shared = len(_alike(start, following))
+    for steps_left in reversed(range(_NARROWINGS)):
         if shared - common <= _UNSURE:
             break
-        end = first[:shared] + LAST
-        others = _behind(objects, top, end, upto, folders=folders)
-        shorter = len(_alike(first, _bare(top, others.names[0]))) if others.names and left else -_UNSURE
+        end = start[:shared] + LAST
+        following_page = _behind(objects, top, end, upto, folders=folders)
+        shorter = (
+            len(_alike(start, _bare(top, following_page.names[0]))) if following_page.names and steps_left else -_UNSURE
+        )
         if shared - shorter > _UNSURE:
-            return end, others
+            return end, following_page
         shared = shorter
     return upto, Page([], False)
 
@@ -299,18 +307,18 @@ class Room:
     """The space of possible names between known ones and an end: at each position after the common prefix, a character that some
     names have there, or one of the same kind (another digit, another small letter). Names have numbers in it."""
 
-    def __init__(self, known: Sequence[str], end: str) -> None:
-        self.common = "" if end == LAST else _alike(min(known[0], end), max(known[-1], end))
+    def __init__(self, names: Sequence[str], end: str) -> None:
+        self.common = "" if end == LAST else _alike(min(names[0], end), max(names[-1], end))
         skipped = len(self.common)
-        width = min(max(map(len, known)), len(_alike(known[0], known[-1])) + 8) - skipped
-        seen = [
-            {name[position] for name in known if len(name) > position}
+        width = min(max(map(len, names)), len(_alike(names[0], names[-1])) + 8) - skipped
+        letters = [
+            {name[position] for name in names if len(name) > position}
             for position in range(skipped, skipped + max(1, width))
         ]
-        varied = set().union(*(some for some in seen if len(some) > 1))
+        varied = set().union(*(some for some in letters if len(some) > 1))
         usual = _likes(varied, hexadecimal=varied.isdisjoint(_OTHER_LETTERS))
         self._alphabets = []
-        for position, some in enumerate(seen, skipped):
+        for position, some in enumerate(letters, skipped):
             likes = usual if len(some) < _ENOUGH and not usual.isdisjoint(some) else set()
             some |= set(end[position : position + 1]) - {LAST}
             self._alphabets.append(sorted(likes | _likes(some, hexadecimal=usual.isdisjoint(_OTHER_LETTERS))) or ["0"])
@@ -331,8 +339,8 @@ class Room:
     def names(self, after: str, upto: str, ways: int) -> list[str]:
         """Return evenly spaced names between two that split the space between them into ``ways`` pieces."""
         begin, end = self(after), self(upto)
-        found = {self._name(begin + (end - begin) * number // ways) for number in range(1, ways)}
-        return sorted(name for name in found if after < name < upto)
+        candidates = {self._name(begin + (end - begin) * number // ways) for number in range(1, ways)}
+        return sorted(name for name in candidates if after < name < upto)
 
     def _name(self, number: int) -> str:
         characters: list[str] = []
@@ -342,18 +350,21 @@ class Room:
         return self.common + "".join(reversed(characters))
 
 
-def _alike(one: str, other: str) -> str:
+def _alike(name: str, other: str) -> str:
     """Return the common prefix."""
-    count = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return one[:count]
+    count = next(
+        (position for position, (a, b) in enumerate(zip(name, other, strict=False)) if a != b),
+        min(len(name), len(other)),
+    )
+    return name[:count]
 
 
-def _likes(seen: set[str], *, hexadecimal: bool) -> set[str]:
+def _likes(letters: set[str], *, hexadecimal: bool) -> set[str]:
     """Return these characters and all others of their kinds."""
-    likes = set(seen)
+    likes = set(letters)
     for kind in _CLASSES:
-        if not seen.isdisjoint(kind):
+        if not letters.isdisjoint(kind):
             likes.update(
-                digits + _HEX if hexadecimal and kind == ascii_lowercase and not seen - set(digits + _HEX) else kind
+                digits + _HEX if hexadecimal and kind == ascii_lowercase and not letters - set(digits + _HEX) else kind
             )
     return likes

@@ -35,15 +35,15 @@ def dataset_path(path: str) -> str:
     parts = folder.split("/") if folder else []
     odd = next((part for part in parts if part in ("", ".", "..")), None)
     if _URI.match(path):
-        why = "it is a URI"
+        reason = "it is a URI"
     elif parts and not parts[0]:
-        why = "it starts with a slash"
+        reason = "it starts with a slash"
     elif odd is not None:
-        why = f"it has a part {odd!r}" if odd else "it has an empty part between two slashes"
+        reason = f"it has a part {odd!r}" if odd else "it has an empty part between two slashes"
     else:
         return folder
     raise InvalidError(
-        f"{path!r} is not the path of a dataset: {why}; give its path on the branch, such as 'tables/events'"
+        f"{path!r} is not the path of a dataset: {reason}; give its path on the branch, such as 'tables/events'"
     )
 
 
@@ -78,14 +78,14 @@ def read(
         repository = reached(spark, lake)
     else:
         repository = reached(spark, where.repository, lake)
-    with repository as found:
-        ref, others = ref_as_of(where.ref, options)
+    with repository as opened:
+        ref, other_options = ref_as_of(where.ref, options)
         try:
-            commit = found.commit_of(ref).id
+            commit = opened.commit_of(ref).id
         except RefNotFoundError as error:
-            raise with_tag_meant(error, where, found.tags) from None
-        found.expect_kept(ref)
-        return read_at(spark, found, commit, where.path, uri, format=format, schema=schema, options=others)
+            raise with_tag_meant(error, where, opened.tags) from None
+        opened.expect_kept(ref)
+        return read_at(spark, opened, commit, where.path, uri, format=format, schema=schema, options=other_options)
 
 
 def read_at(

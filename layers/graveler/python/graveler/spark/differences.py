@@ -41,25 +41,25 @@ def diff(
     Cost: resolving both, two metaranges; by the tasks one object read per range that differs (two or more for some at the parts'
     bounds). 10 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
     """
-    with reached(spark, repository, lake) as found:
-        ids = found.commit_of(left).id, found.commit_of(right).id
+    with reached(spark, repository, lake) as opened:
+        ids = opened.commit_of(left).id, opened.commit_of(right).id
         if from_base:
-            base = found.merge_base(*ids)
+            base = opened.merge_base(*ids)
             if base is None:
                 raise InvalidError(f"{left!r} and {right!r} have no common history; compare them without from_base")
             ids = base.id, ids[1]
         keys = KeyRange.of_prefix(prefix.encode())
-        parts = pairs(found, found.tree(ids[0]), found.tree(ids[1]), keys, rows_per_task)
-        namespace = found.repository.namespace
+        parts = pairs(opened, opened.tree(ids[0]), opened.tree(ids[1]), keys, rows_per_task)
+        namespace = opened.repository.namespace
     return in_tasks(spark, parts, lambda part: read_differences(part, namespace), CHANGE)
 
 
 def read_differences(part: TwoSlices, namespace: str) -> Iterator[pa.RecordBatch]:
     """Yield the differences of a part, in a task. One object read per range that differs."""
     columns = RecordColumns(namespace)
-    with read_ahead(part.left, part.right) as (left, right):
-        found = differences(left, right, part.keys.start, part.keys.end)
-        while some := list(islice(found, BATCH_ROWS)):
+    with read_ahead(part.left, part.right) as (base, right):
+        differing = differences(base, right, part.keys.start, part.keys.end)
+        while some := list(islice(differing, BATCH_ROWS)):
             yield _batch(columns, some)
 
 
@@ -69,20 +69,20 @@ def _batch(columns: RecordColumns, some: Sequence[Difference]) -> pa.RecordBatch
         (ChangeType.ADDED if before is None else ChangeType.REMOVED if after is None else ChangeType.CHANGED).value
         for _, before, after in some
     ]
-    sides = [_side(columns, keys, [row[at] for row in some]) for at in (1, 2)]
+    sides = [_side(columns, keys, [row[side] for row in some]) for side in (1, 2)]
     return pa.RecordBatch.from_arrays([pa.array(kinds, pa.string()), paths(keys), *sides], schema=CHANGE)
 
 
 def _side(columns: RecordColumns, keys: Sequence[bytes], records: Sequence[bytes | None]) -> pa.Array:
     """Return one side of differences; null where it has no record."""
-    present = [at for at, record in enumerate(records) if record is not None]
+    present = [row for row, record in enumerate(records) if record is not None]
     packed = [record for record in records if record is not None]
     if not packed:
         return pa.nulls(len(records), _SIDE)
-    values = pa.StructArray.from_arrays(columns.values([keys[at] for at in present], packed), fields=list(_SIDE))
+    values = pa.StructArray.from_arrays(columns.values([keys[row] for row in present], packed), fields=list(_SIDE))
     if len(packed) == len(records):
         return values
     positions: list[int | None] = [None] * len(records)
-    for index, at in enumerate(present):
-        positions[at] = index
+    for index, row in enumerate(present):
+        positions[row] = index
     return values.take(pa.array(positions, pa.int64()))

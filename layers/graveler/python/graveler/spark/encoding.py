@@ -146,8 +146,8 @@ def _digests(checksums: Any) -> Any:
     """Return 16 bytes for each of the MD5s, which are 32 digits in lower case; None if they are anything else."""
     if compute.min_max(compute.binary_length(checksums)).as_py() != {"min": _MD5_DIGITS, "max": _MD5_DIGITS}:
         return None
-    first = int(np.frombuffer(checksums.buffers()[1], np.int32)[checksums.offset])
-    text = checksums.buffers()[2][first : first + len(checksums) * _MD5_DIGITS].to_pybytes()
+    start = int(np.frombuffer(checksums.buffers()[1], np.int32)[checksums.offset])
+    text = checksums.buffers()[2][start : start + len(checksums) * _MD5_DIGITS].to_pybytes()
     raw = bytes.fromhex(text.decode("ascii"))
     return np.frombuffer(raw, "V16") if raw.hex().encode() == text else None
 
@@ -161,5 +161,5 @@ def _column(rows: Any) -> Any:
 
 
 def _list(values: Any) -> list[bytes]:
-    found: list[bytes] = values.to_numpy(zero_copy_only=False).tolist()
-    return found
+    values_list: list[bytes] = values.to_numpy(zero_copy_only=False).tolist()
+    return values_list

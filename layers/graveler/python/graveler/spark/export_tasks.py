@@ -160,7 +160,10 @@ def check_names(part: TwoSlices, work: ExportWork, names: Names | None) -> Itera
         if (problem := names.files.problem(name)) is not None:
             failed.append(_Failed(path, problem))
         elif before is None:
-            failed += [_Failed(one, IS_FOLDER) for one in _in_the_way(key, work.destination.strip, names, is_object)]
+            failed += [
+                _Failed(failed_name, IS_FOLDER)
+                for failed_name in _in_the_way(key, work.destination.strip, names, is_object)
+            ]
     yield _rows(failed)
 
 
@@ -169,11 +172,11 @@ def _in_the_way(key: bytes, strip: int, names: Names, is_object: Callable[[bytes
     inside = key + b"/"
     if next(names.tree.records(inside, prefix_end(inside)), None) is not None:
         yield key.decode()
-    at = key.find(b"/", len(key.decode()[:strip].encode()))
-    while at > 0:
-        if is_object(key[:at]):
-            yield key[:at].decode()
-        at = key.find(b"/", at + 1)
+    slash = key.find(b"/", len(key.decode()[:strip].encode()))
+    while slash > 0:
+        if is_object(key[:slash]):
+            yield key[:slash].decode()
+        slash = key.find(b"/", slash + 1)
 
 
 def remove(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
@@ -194,8 +197,8 @@ def remove(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
             return _Failed(path, str(error))
         return True
 
-    gone = (key for key, _, after in _differences(part) if after is None)
-    results = list(_at_once(remove_one, gone))
+    removed_keys = (key for key, _, after in _differences(part) if after is None)
+    results = list(_at_once(remove_one, removed_keys))
     yield _rows([r for r in results if isinstance(r, _Failed)], removed=results.count(True))
 
 
@@ -223,8 +226,8 @@ def write(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
             return _Failed(entry.path, str(error), isinstance(error, DamagedObjectError))
         return entry.size
 
-    wanted = ((key, before, after) for key, before, after in _differences(part) if after is not None)
-    results = list(_at_once(write_one, wanted))
+    written_entries = ((key, before, after) for key, before, after in _differences(part) if after is not None)
+    results = list(_at_once(write_one, written_entries))
     sizes = [r for r in results if isinstance(r, int) and r >= 0]
     yield _rows(
         [r for r in results if isinstance(r, _Failed)], written=len(sizes), kept=results.count(-1), size=sum(sizes)
@@ -277,7 +280,7 @@ def _fetched(work: ExportWork, entry: ObjectEntry) -> Iterator[bytes | Path]:
 
 def _rows(failed: Sequence[_Failed], **sums: int) -> pa.RecordBatch:
     rows = [
-        *({**one._asdict(), "written": 0, "removed": 0, "kept": 0, "size": 0} for one in failed),
+        *({**failure._asdict(), "written": 0, "removed": 0, "kept": 0, "size": 0} for failure in failed),
         {
             "path": None,
             "why": None,

@@ -107,35 +107,35 @@ def export(
     if prefix and not prefix.endswith("/"):
         raise InvalidError(f"prefix {prefix!r} of an export must be empty or end with '/'")
     began = time.monotonic()
-    with reached(spark, repository, lake) as found:
-        location = destination_at(found, destination, len(prefix))
-        goal = found.commit_of(ref).id
-        with _claimed(location, found.clock, destination) as check:
+    with reached(spark, repository, lake) as opened:
+        location = destination_at(opened, destination, len(prefix))
+        goal = opened.commit_of(ref).id
+        with _claimed(location, opened.clock, destination) as check:
             before = _read_marker(location, destination)
-            marker = before or ExportMarker(found.repository.uid, prefix, "complete", "")
-            _refuse_other(marker, found, prefix, destination)
+            marker = before or ExportMarker(opened.repository.uid, prefix, "complete", "")
+            _refuse_other(marker, opened, prefix, destination)
             interrupted = marker.state == "started"
             if before is not None and not interrupted and marker.base == goal and not verify:
                 return SparkExportReport(goal)
             keys = KeyRange.of_prefix(prefix.encode())
-            target = found.tree(goal)
-            trees = [_tree(found, commit, destination) for commit in (marker.base, *marker.targets) if commit]
+            target = opened.tree(goal)
+            trees = [_tree(opened, commit, destination) for commit in (marker.base, *marker.targets) if commit]
             if verify or not marker.base:
                 trees.append(Tree(target.store))
-            parts = [part for tree in trees for part in pairs(found, tree, target, keys, objects_per_task)]
+            parts = [part for tree in trees for part in pairs(opened, tree, target, keys, objects_per_task)]
             look = interrupted or verify
             started = marker.begun(goal)
             work = ExportWork(
                 location,
                 destination,
                 started,
-                found.repository.namespace,
-                found.namespace,
-                found.locate_outside,
+                opened.repository.namespace,
+                opened.namespace,
+                opened.locate_outside,
                 goal,
                 look,
             )
-            names = folder_names(location, Tree(task_store(found), target.lasts, target.packed))
+            names = folder_names(location, Tree(task_store(opened), target.lasts, target.packed))
             _run(spark, parts, lambda part: check_names(part, work, names), "looking at the names of", destination)
             try:
                 _write_marker(location, started)
@@ -188,8 +188,10 @@ def _read_marker(location: Destination, destination: str) -> ExportMarker | None
     try:
         data = location.objects.get(f"{location.prefix}{MARKER}")
     except ObjectMissingError:
-        there = (one for one in location.objects.list(location.prefix) if one.key != f"{location.prefix}{LEASE}")
-        other = next(there, None)
+        stored_objects = (
+            stored for stored in location.objects.list(location.prefix) if stored.key != f"{location.prefix}{LEASE}"
+        )
+        other = next(stored_objects, None)
         if other is not None:
             raise ExportFolderError(
                 f"{destination!r} is neither empty nor an export (it contains {other.key!r}); export to a new place, or to one "
@@ -210,11 +212,11 @@ def _write_marker(location: Destination, marker: ExportMarker) -> None:
 
 
 def _refuse_other(marker: ExportMarker, repository: Reached, prefix: str, destination: str) -> None:
-    known = (
+    origin = (
         repository.repository.uid,
         repository.repository.namespace,
     )  # the latter in exports by a server's command line
-    if marker.repository not in known:
+    if marker.repository not in origin:
         raise ExportFolderError(f"{destination!r} contains an export of another repository; export to a new place")
     if marker.prefix != prefix:
         raise ExportFolderError(

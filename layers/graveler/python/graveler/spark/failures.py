@@ -41,9 +41,9 @@ def explained(doing: str, error: Exception) -> GravelerError:
     :class:`InvalidError` for an invalid plan, a value that an expression does not accept, and errors of user functions; otherwise
     :class:`UnavailableError`."""
     text = str(error)
-    found = list(_OURS.finditer(text))
-    if found:
-        name, message = found[-1].groups()
+    matches = list(_OURS.finditer(text))
+    if matches:
+        name, message = matches[-1].groups()
         return _kind(name)(message.strip())
     if isinstance(error, PySparkException) and not isinstance(error, Py4JJavaError):
         condition = (_condition(error) or "").partition(".")[0]
@@ -70,8 +70,8 @@ def _users_error(text: str) -> tuple[type[GravelerError], str] | None:
             continue
         raised = getattr(builtins, name, None)
         lasting = isinstance(raised, type) and not issubclass(raised, OSError | MemoryError)
-        why = f"a function of the job raised {name}{f': {message}' if message else ''} ({file}, line {line}, in {function})"
-        return InvalidError if lasting else UnavailableError, why
+        reason = f"a function of the job raised {name}{f': {message}' if message else ''} ({file}, line {line}, in {function})"
+        return InvalidError if lasting else UnavailableError, reason
     wrong = _DATA.findall(text)
     return (InvalidError, " ".join(wrong[-1].split())) if wrong else None
 

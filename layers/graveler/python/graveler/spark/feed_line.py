@@ -46,23 +46,25 @@ class Line:
         self.between(start, head)
         return start
 
-    def upto(self, at: Position, limit: int | None) -> Position:
-        """Return the end of the next batch of a stream at position ``at``: the branch's head, or ``limit`` commits further. One
+    def upto(self, position: Position, limit: int | None) -> Position:
+        """Return the end of the next batch of a stream at ``position``: the branch's head, or ``limit`` commits further. One
         table read; if the branch has moved, also about one per 32 new commits. :class:`PreconditionError` if the position is no
         longer on the line, :class:`graveler.errors.RefNotFoundError` without the branch."""
         head = self._repository.branch(self._branch).commit_id
-        if at != self._at:
-            self._ahead = self._ahead[self._ahead.index(at) + 1 :] if at in self._ahead else []
-            self._at = at
-        last = self._ahead[-1] if self._ahead else at
+        if position != self._at:
+            self._ahead = self._ahead[self._ahead.index(position) + 1 :] if position in self._ahead else []
+            self._at = position
+        last = self._ahead[-1] if self._ahead else position
         try:
             self._ahead += self._ids(last, head)
         except PreconditionError:
-            if last == at:
+            if last == position:
                 raise
-            self._ahead = self._ids(at, head)  # the branch was moved, perhaps to a commit before those already read
+            self._ahead = self._ids(
+                position, head
+            )  # the branch was moved, perhaps to a commit before those already read
         if not self._ahead:
-            return at
+            return position
         return self._ahead[-1 if limit is None else min(limit, len(self._ahead)) - 1]
 
     def between(self, start: Position, end: str) -> list[Commit]:
@@ -71,23 +73,23 @@ class Line:
         if start == end:
             return []
         last = self._repository.commit_of(end)
-        found: list[Commit] = []
-        at = last.id
+        commits: list[Commit] = []
+        commit_id = last.id
         most = last.generation - self._generation(start, end)  # each step goes down by at least one generation
-        while len(found) < most:
-            amount = min(_PAGE, most - len(found))
-            page = self._repository.log(at, first_parent=True, amount=amount, limit=True).results
-            found += page
+        while len(commits) < most:
+            amount = min(_PAGE, most - len(commits))
+            page = self._repository.log(commit_id, first_parent=True, amount=amount, limit=True).results
+            commits += page
             parents = page[-1].parents
             if not parents:
                 break
-            at = parents[0]
-            if at == start:
-                return found[::-1]
-        passed = next((number for number, commit in enumerate(found) if commit.id == start), None)
+            commit_id = parents[0]
+            if commit_id == start:
+                return commits[::-1]
+        passed = next((number for number, commit in enumerate(commits) if commit.id == start), None)
         if passed is None and start != BEGINNING:
             raise self._left(start, end)
-        return found[:passed][::-1]
+        return commits[:passed][::-1]
 
     def _generation(self, start: Position, end: str) -> int:
         if start == BEGINNING:

@@ -62,32 +62,33 @@ class ObjectsFeed:
         """Return parts of about that many records to compare; small commits share one. One metarange per commit, and one more."""
         compared = (
             _Compared(step.commit.id, step.commit.created, both)
-            for step, left, right in trees(repository, steps)
-            for both in pairs(repository, left, right, self._keys, self._rows)
+            for step, base, right in trees(repository, steps)
+            for both in pairs(repository, base, right, self._keys, self._rows)
         )
         namespace = repository.repository.namespace
         return [_Part(some, namespace) for some in _gathered(compared, self._rows)]
 
     def read(self, part: _Part, _: StructType) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part. One object read per range that differs."""
-        for one in part.compared:
-            for batch in read_differences(one.both, part.namespace):
+        for compared in part.compared:
+            for batch in read_differences(compared.both, part.namespace):
                 yield pa.RecordBatch.from_arrays(
-                    [*batch.columns, *commit_columns(one.commit_id, one.created, batch.num_rows)], schema=COMMITTED
+                    [*batch.columns, *commit_columns(compared.commit_id, compared.created, batch.num_rows)],
+                    schema=COMMITTED,
                 )
 
 
 def trees(repository: OpenRepository, steps: Sequence[Step]) -> Iterator[tuple[Step, Tree, Tree]]:
     """Yield each commit with the trees before and after it. One metarange per commit, and one more. :class:`ExpiredCommitError`
     if the first one, which is the oldest, has expired."""
-    left: Tree | None = None
+    base: Tree | None = None
     for step in steps:
-        if left is None:
+        if base is None:
             repository.expect_kept(step.before or step.commit.id)
-            left = Tree(task_store(repository), [], []) if step.before is None else repository.tree(step.before)
+            base = Tree(task_store(repository), [], []) if step.before is None else repository.tree(step.before)
         right = repository.tree(step.commit.id)
-        yield step, left, right
-        left = right
+        yield step, base, right
+        base = right
 
 
 def commit_columns(commit_id: CommitID, created: int, rows: int) -> list[pa.Array]:
@@ -99,9 +100,13 @@ def commit_columns(commit_id: CommitID, created: int, rows: int) -> list[pa.Arra
 def _gathered(compared: Iterable[_Compared], rows: int) -> Iterator[tuple[_Compared, ...]]:
     some: list[_Compared] = []
     size = 0
-    for one in compared:
-        some.append(one)
-        size += sum(tree.info(at).count for tree in (one.both.left, one.both.right) for at in range(len(tree)))
+    for comparison in compared:
+        some.append(comparison)
+        size += sum(
+            tree.info(number).count
+            for tree in (comparison.both.left, comparison.both.right)
+            for number in range(len(tree))
+        )
         if size >= rows:
             yield tuple(some)
             some, size = [], 0

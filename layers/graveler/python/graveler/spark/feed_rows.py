@@ -77,13 +77,13 @@ class _File(Struct, frozen=True):
 class RowsFeed:
     """The rows of the dataset at ``path``."""
 
-    def __init__(self, options: Mapping[str, str], given: FeedOptions) -> None:
+    def __init__(self, options: Mapping[str, str], feed_options: FeedOptions) -> None:
         odd = next((name for name in ("prefix", "rows_per_task") if options.get(name)), None)
         if odd is not None:
             raise InvalidError(
                 f"option {odd!r} is for a feed of paths, and path makes it one of rows; leave one of them out"
             )
-        self._given = given
+        self._given = feed_options
         self._base = dataset_path(options["path"])
         if not self._base:
             raise InvalidError("a feed of rows needs the folder of a dataset, such as 'tables/events'")
@@ -107,9 +107,9 @@ class RowsFeed:
         partitions = _partition_columns(values_of(_folder(entry, self._base)) for entry in entries)
         names = {field.name.lower() for field in partitions}
         fields = [field for field in columns.fields if field.name.lower() not in names]
-        taken = next((field.name for field in [*fields, *partitions] if field.name.lower() in _OURS), None)
-        if taken is not None:
-            raise InvalidError(f"dataset {self._base!r} has a column {taken!r}, which is a column of the feed")
+        reserved = next((field.name for field in [*fields, *partitions] if field.name.lower() in _OURS), None)
+        if reserved is not None:
+            raise InvalidError(f"dataset {self._base!r} has a column {reserved!r}, which is a column of the feed")
         ours = [
             StructField(KIND, StringType()),
             StructField(COMMIT_ID, StringType()),
@@ -125,10 +125,10 @@ class RowsFeed:
                 f"'{KIND} string'"
             )
         for field in schema.fields:
-            wanted = TimestampType() if field.name == COMMITTED_AT else StringType()
-            if field.name in _OURS and field.dataType != wanted:
+            expected_type = TimestampType() if field.name == COMMITTED_AT else StringType()
+            if field.name in _OURS and field.dataType != expected_type:
                 raise InvalidError(
-                    f"column {field.name} is a {wanted.simpleString()}, not a {field.dataType.simpleString()}"
+                    f"column {field.name} is a {expected_type.simpleString()}, not a {field.dataType.simpleString()}"
                 )
 
     def parts(self, repository: OpenRepository, steps: Sequence[Step]) -> list[tuple[str, tuple[_File, ...]]]:
@@ -145,17 +145,17 @@ class RowsFeed:
     def _files(self, repository: OpenRepository, steps: Sequence[Step]) -> Iterator[_File]:
         codec = RecordCodec(repository.repository.namespace)
         keys = KeyRange.of_prefix(f"{self._base}/".encode())
-        for step, left, right in trees(repository, steps):
-            gone: list[ObjectEntry] = []
+        for step, base, right in trees(repository, steps):
+            removed: list[ObjectEntry] = []
             came: list[ObjectEntry] = []
-            for key, before, after in diff(left, right, keys.start, keys.end):
+            for key, before, after in diff(base, right, keys.start, keys.end):
                 old = None if before is None else codec.decode(key, before)
                 new = None if after is None else codec.decode(key, after)
                 if old is not None and new is not None and old.checksum and same_bytes(old, new):
                     continue  # the same bytes, and so the same rows
-                gone += [old] if old is not None else []
+                removed += [old] if old is not None else []
                 came += [new] if new is not None else []
-            for kind, entries in ((DELETE, gone), (INSERT, came)):
+            for kind, entries in ((DELETE, removed), (INSERT, came)):
                 for entry in data_files(entries, self._base):
                     store, name = repository.store_at(entry.address)
                     yield _File(kind, step.commit.id, step.commit.created, store, name, entry)
@@ -190,12 +190,12 @@ class _RangedFile(RawIOBase):
 
 
 def _rows(file: _File, base: str, schema: StructType) -> Iterator[pa.RecordBatch]:
-    wanted = to_arrow_schema(schema)
+    arrow_schema = to_arrow_schema(schema)
     partition = values_of(_folder(file.entry, base))
     with ExitStack() as stack:
         parquet = _opened(stack, file.store, file.key, file.entry)
-        there = parquet.schema_arrow.names
-        names = {field.name: _same(field.name, there) for field in wanted if field.name not in _OURS}
+        file_columns = parquet.schema_arrow.names
+        names = {field.name: _same(field.name, file_columns) for field in arrow_schema if field.name not in _OURS}
         fixed = {name: _same(name, list(partition)) for name in names}
         columns = [name for field, name in names.items() if name is not None and fixed[field] is None]
         for batch in parquet.iter_batches(_ROWS, columns=columns):
@@ -203,20 +203,20 @@ def _rows(file: _File, base: str, schema: StructType) -> Iterator[pa.RecordBatch
             kind = pa.repeat(pa.scalar(file.kind, pa.string()), batch.num_rows)
             ours = dict(zip(_OURS, (kind, commit_id, time), strict=True))
             arrays = []
-            for field in wanted:
+            for field in arrow_schema:
                 if field.name in ours:
                     arrays.append(ours[field.name])
                     continue
-                column, found = fixed[field.name], names[field.name]
+                column, file_column = fixed[field.name], names[field.name]
                 if column is not None:
                     text = pa.repeat(pa.scalar(partition[column], pa.string()), batch.num_rows)
                     arrays.append(_cast(text, field, file.entry.path))
                     continue
-                values = pa.nulls(batch.num_rows, field.type) if found is None else batch.column(found)
+                values = pa.nulls(batch.num_rows, field.type) if file_column is None else batch.column(file_column)
                 if not keeps(values.type, field.type):
                     raise _unfit(values.type, field, file.entry.path, "a value would change")
                 arrays.append(_cast(values, field, file.entry.path))
-            yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+            yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
 
 
 def _cast(values: pa.Array, field: pa.Field, path: str) -> pa.Array:
@@ -229,40 +229,40 @@ def _cast(values: pa.Array, field: pa.Field, path: str) -> pa.Array:
         raise _unfit(values.type, field, path, str(error)) from None
 
 
-def _unfit(there: pa.DataType, field: pa.Field, path: str, why: str) -> InvalidError:
+def _unfit(file_type: pa.DataType, field: pa.Field, path: str, reason: str) -> InvalidError:
     return InvalidError(
-        f"column {field.name!r} of {path!r} is {there}, which does not fit the stream's {field.type}: {why}. Start a stream with "
-        "another schema()"
+        f"column {field.name!r} of {path!r} is {file_type}, which does not fit the stream's {field.type}: {reason}. "
+        "Start a stream with another schema()"
     )
 
 
-def keeps(there: pa.DataType, wanted: pa.DataType) -> bool:
+def keeps(file_type: pa.DataType, field_type: pa.DataType) -> bool:
     """Return whether values of one type mean the same in the other, by the rules of Spark's own Parquet reader, and for wider
     numbers besides. Whether each value fits is left to the cast. Numbers do not become booleans, times or texts."""
     kinds = pa.types
-    if there == wanted or kinds.is_null(there):
+    if file_type == field_type or kinds.is_null(file_type):
         return True
-    if kinds.is_dictionary(there):
-        return keeps(there.value_type, wanted)
-    if kinds.is_integer(there):
-        return bool(kinds.is_integer(wanted) or kinds.is_decimal(wanted) or kinds.is_floating(wanted))
-    if kinds.is_floating(there):
-        return bool(kinds.is_floating(wanted) and there.bit_width <= wanted.bit_width)
-    if kinds.is_decimal(there):
-        return bool(kinds.is_decimal(wanted))
-    if kinds.is_date(there):
-        return bool(kinds.is_date(wanted) or (kinds.is_timestamp(wanted) and wanted.tz is None))
-    if kinds.is_timestamp(there):
-        return bool(kinds.is_timestamp(wanted))
-    if _is_text(there):
-        return _is_text(wanted)
-    if _is_list(there) and _is_list(wanted):
-        return keeps(there.value_type, wanted.value_type)
-    if kinds.is_map(there) and kinds.is_map(wanted):
-        return keeps(there.key_type, wanted.key_type) and keeps(there.item_type, wanted.item_type)
-    if kinds.is_struct(there) and kinds.is_struct(wanted):
-        fields = {field.name: field.type for field in there}
-        return all(field.name not in fields or keeps(fields[field.name], field.type) for field in wanted)
+    if kinds.is_dictionary(file_type):
+        return keeps(file_type.value_type, field_type)
+    if kinds.is_integer(file_type):
+        return bool(kinds.is_integer(field_type) or kinds.is_decimal(field_type) or kinds.is_floating(field_type))
+    if kinds.is_floating(file_type):
+        return bool(kinds.is_floating(field_type) and file_type.bit_width <= field_type.bit_width)
+    if kinds.is_decimal(file_type):
+        return bool(kinds.is_decimal(field_type))
+    if kinds.is_date(file_type):
+        return bool(kinds.is_date(field_type) or (kinds.is_timestamp(field_type) and field_type.tz is None))
+    if kinds.is_timestamp(file_type):
+        return bool(kinds.is_timestamp(field_type))
+    if _is_text(file_type):
+        return _is_text(field_type)
+    if _is_list(file_type) and _is_list(field_type):
+        return keeps(file_type.value_type, field_type.value_type)
+    if kinds.is_map(file_type) and kinds.is_map(field_type):
+        return keeps(file_type.key_type, field_type.key_type) and keeps(file_type.item_type, field_type.item_type)
+    if kinds.is_struct(file_type) and kinds.is_struct(field_type):
+        fields = {field.name: field.type for field in file_type}
+        return all(field.name not in fields or keeps(fields[field.name], field.type) for field in field_type)
     return False
 
 
@@ -283,7 +283,7 @@ def _same(name: str, names: Sequence[str]) -> str | None:
     :class:`InvalidError` if several match."""
     if name in names:
         return name
-    alike = [one for one in names if one.lower() == name.lower()]
+    alike = [column for column in names if column.lower() == name.lower()]
     if len(alike) > 1:
         raise InvalidError(
             f"column {name!r} is ambiguous: it could be {', '.join(alike)}; give schema() the exact name"
@@ -325,26 +325,26 @@ def _schema_of(file: pq.ParquetFile) -> StructType:
 def _json(text: bytes) -> dict[str, Any]:
     import json
 
-    found: dict[str, Any] = json.loads(text)
-    return found
+    document: dict[str, Any] = json.loads(text)
+    return document
 
 
 def _partition_columns(folders: Iterable[Mapping[str, str | None]]) -> list[StructField]:
     """Return the partition columns, with the types that Spark would infer for whole numbers, fractions, dates and other text."""
-    found: dict[str, list[str]] = {}
+    values_by_column: dict[str, list[str]] = {}
     names: list[str] | None = None
     for values in folders:
         if names is None:
             names = list(values)
-            found = {name: [] for name in names}
+            values_by_column = {name: [] for name in names}
         elif list(values) != names:
             raise InvalidError(
                 f"files of the dataset lie in partitions by {names} and by {list(values)}; give a schema()"
             )
         for name, value in values.items():
             if value is not None:
-                found[name].append(value)
-    return [StructField(name, _type_of(set(values))) for name, values in found.items()]
+                values_by_column[name].append(value)
+    return [StructField(name, _type_of(set(values))) for name, values in values_by_column.items()]
 
 
 def _type_of(values: set[str]) -> DataType:

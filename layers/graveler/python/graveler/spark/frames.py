@@ -88,12 +88,12 @@ def objects(
     Cost: resolving, the commit, its metarange; one object read per range, by the tasks, ``rows_per_task`` records each or
     somewhat more. 5 µs a row. :class:`graveler.errors.NotFoundError`, :class:`graveler.errors.InvalidError`.
     """
-    with reached(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as opened:
         keys = either(KeyRange.of_prefix(prefix.encode()))
         if where is not None:
             keys = both(keys, keys_where(spark, where, OBJECT))
-        _, parts = plan_objects(found, ref, keys, rows_per_task)
-        namespace = found.repository.namespace
+        _, parts = plan_objects(opened, ref, keys, rows_per_task)
+        namespace = opened.repository.namespace
     names = tuple(columns) or tuple(OBJECT.names)
     if where is not None and columns:
         names = tuple(OBJECT.names)  # the condition may name any of them
@@ -130,11 +130,11 @@ def commits(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeL
     """Return the commits that a ref can reach, newest first. ``created`` in Unix seconds. Read by the driver: about one table
     read per 32. :class:`graveler.errors.NotFoundError`."""
     rows: list[tuple[object, ...]] = []
-    with reached(spark, repository, lake) as found:
+    with reached(spark, repository, lake) as opened:
         after: CommitID | None = None
-        start = found.commit_of(ref).id
+        start = opened.commit_of(ref).id
         while True:
-            page = found.log(start, after=after, amount=_PAGE)
+            page = opened.log(start, after=after, amount=_PAGE)
             rows += [
                 (
                     c.id,
@@ -157,23 +157,23 @@ def branches(
     spark: SparkSession, repository: Reachable, *, show_hidden: bool = False, lake: LakeLike | ServedLake = None
 ) -> DataFrame:
     """Return the branches, by name: name and commit ID. Read by the driver: about 16 table reads per thousand."""
-    with reached(spark, repository, lake) as found:
-        pages = _paged(lambda after: found.branches(after=after, amount=_PAGE, show_hidden=show_hidden))
+    with reached(spark, repository, lake) as opened:
+        pages = _paged(lambda after: opened.branches(after=after, amount=_PAGE, show_hidden=show_hidden))
         return _frame(spark, REF, [(branch.name, branch.commit_id) for branch in pages])
 
 
 def tags(spark: SparkSession, repository: Reachable, *, lake: LakeLike | ServedLake = None) -> DataFrame:
     """Return the tags, by name: name and commit ID. Cost as :func:`branches`."""
-    with reached(spark, repository, lake) as found:
-        pages = _paged(lambda after: found.tags(after=after, amount=_PAGE))
+    with reached(spark, repository, lake) as opened:
+        pages = _paged(lambda after: opened.tags(after=after, amount=_PAGE))
         return _frame(spark, REF, [(tag.name, tag.commit_id) for tag in pages])
 
 
 def ranges(spark: SparkSession, repository: Reachable, ref: str, *, lake: LakeLike | ServedLake = None) -> DataFrame:
     """Return the ranges of a ref's commit, in the order of their keys: number, ID, file name, first and last path, number of
     objects and their bytes. Opens none: the metarange suffices."""
-    with reached(spark, repository, lake) as found:
-        tree = found.tree(ref)
+    with reached(spark, repository, lake) as opened:
+        tree = opened.tree(ref)
         infos = [tree.info(number) for number in range(len(tree))]
     rows: list[tuple[object, ...]] = [
         (number, i.id.hex(), i.name, i.first.decode(), i.last.decode(), i.count, i.total)
@@ -191,12 +191,13 @@ def in_tasks(
     has packed parts of :data:`SENT_BYTES` or one part more; Spark sends functions of that size once to each executor that runs
     their tasks. A task unpacks its own part.
     """
-    wanted = from_arrow_schema(schema)
+    spark_schema = from_arrow_schema(schema)
     if not parts:
-        return spark.createDataFrame([], wanted)
+        return spark.createDataFrame([], spark_schema)
     with spark_errors("planning a read"):
         return reduce(
-            lambda one, other: one.unionAll(other), (_tasks(spark, some, read, wanted) for some in _packed(parts))
+            lambda frame, other: frame.unionAll(other),
+            (_tasks(spark, some, read, spark_schema) for some in _packed(parts)),
         )
 
 
@@ -237,9 +238,9 @@ def _tasks(
 def _paged(page: Callable[[str], Any]) -> Iterator[Any]:
     after: str | None = ""
     while after is not None:
-        found = page(after)
-        yield from found.results
-        after = found.next_after
+        results = page(after)
+        yield from results.results
+        after = results.next_after
 
 
 def _frame(spark: SparkSession, schema: pa.Schema, rows: list[tuple[object, ...]]) -> DataFrame:

@@ -58,30 +58,30 @@ class SparkEngine:
         self._parts = parts or TASKS * self._context.defaultParallelism
         self.most_files = 4 * self._parts
 
-    def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], told: Told) -> list[str]:
+    def mark(self, objects: Objects, ranges: Sequence[tuple[int, str]], report: Told) -> list[str]:
         """See :meth:`graveler.retention.engine.Engine.mark`. One object read per range, one write per task."""
-        groups = [ranges[at : at + self._ranges] for at in range(0, len(ranges), self._ranges)]
+        groups = [ranges[start : start + self._ranges] for start in range(0, len(ranges), self._ranges)]
 
         def read(group: Sequence[tuple[int, str]]) -> str:
             return write_rows(objects, group, THREADS, lambda _done, _total: None)
 
-        return self._run("reading ranges", read, groups, told)
+        return self._run("reading ranges", read, groups, report)
 
-    def merge(self, objects: Objects, files: Sequence[str], alive: bytes, told: Told) -> list[str]:
+    def merge(self, objects: Objects, files: Sequence[str], alive: bytes, report: Told) -> list[str]:
         """See :meth:`graveler.retention.engine.Engine.merge`. One file per interval."""
         shared = self._context.broadcast(alive)
 
         def merge(piece: _Piece) -> str:
-            interval, mine = piece
-            sources = (read_rows(objects, key, interval.above).rest(interval.upto) for key in mine)
+            interval, keys = piece
+            sources = (read_rows(objects, key, interval.above).rest(interval.upto) for key in keys)
             return merge_rows(objects, sources, shared.value)
 
-        merged = self._run("sorting marks", merge, self._cut(objects, files), told)
+        merged = self._run("sorting marks", merge, self._cut(objects, files), report)
         shared.unpersist()
         return merged
 
     def compare(
-        self, work: Comparison, names: Iterator[bytes], run: str, first: int, unknown: Unknown, told: Told
+        self, work: Comparison, names: Iterator[bytes], run: str, first_chunk: int, unknown: Unknown, report: Told
     ) -> Written:
         """See :meth:`graveler.retention.engine.Engine.compare`. One listing per interval, and a dozen requests per file of
         rows."""
@@ -92,19 +92,21 @@ class SparkEngine:
         def compare(numbered: tuple[int, _Piece]) -> tuple[Written, Unknown]:
             number, (interval, files) = numbered
             objects, alive, horizon = shared.value
-            mine = Unknown()
-            found = candidates(Comparison(objects, files, alive, horizon), interval, iter(()), mine, lambda _: None)
-            return write_chunks(Runs(objects), run, first + number * _GAP, found), mine
+            unknown_files = Unknown()
+            garbage_files = candidates(
+                Comparison(objects, files, alive, horizon), interval, iter(()), unknown_files, lambda _: None
+            )
+            return write_chunks(Runs(objects), run, first_chunk + number * _GAP, garbage_files), unknown_files
 
         pieces = list(enumerate(self._cut(work.objects, (*work.files, staged))))
         written = Written([], {})
-        for one, others in self._run("comparing the listing", compare, pieces, told):
-            written.merge(one)
-            unknown.merge(others)
+        for chunks, unknown_files in self._run("comparing the listing", compare, pieces, report):
+            written.merge(chunks)
+            unknown.merge(unknown_files)
         shared.unpersist()
         return written
 
-    def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, told: Told) -> None:
+    def sweep(self, objects: Objects, run: str, mode: Mode, numbers: Sequence[int], rate: float, report: Told) -> None:
         """See :meth:`graveler.retention.engine.Engine.sweep`. The rate is shared evenly among the running tasks."""
         together = max(1, min(len(numbers), self._context.defaultParallelism))
 
@@ -113,28 +115,28 @@ class SparkEngine:
             sweeper = Sweeper(objects, clock, THREADS, Pace(clock, rate / together))
             sweep_chunk(objects, run, mode, number, sweeper, lambda: None)
 
-        self._run("removing", remove, list(numbers), told)
+        self._run("removing", remove, list(numbers), report)
 
     def _cut(self, objects: Objects, files: Sequence[str]) -> "list[_Piece]":
         """Return intervals, each with the files that have rows in it. One request per file, and one per sampled name."""
-        there = [file for file in at_once(THREADS, lambda key: look_at_rows(objects, key), files) if file.rows]
-        cut = intervals(_sample(objects, there, self._parts * _SAMPLES), self._parts)
+        nonempty = [file for file in at_once(THREADS, lambda key: look_at_rows(objects, key), files) if file.rows]
+        cut = intervals(_sample(objects, nonempty, self._parts * _SAMPLES), self._parts)
         return [
             (
                 interval,
                 tuple(
                     file.key
-                    for file in there
+                    for file in nonempty
                     if file.last > interval.above and not (interval.upto and file.first > interval.upto)
                 ),
             )
             for interval in cut
         ]
 
-    def _run(self, what: str, do: Callable[[T], R], items: Sequence[T], told: Told) -> list[R]:
+    def _run(self, phase: str, do: Callable[[T], R], items: Sequence[T], report: Told) -> list[R]:
         if not items:
             return []
-        with _signs_of_life(told, len(items)), spark_errors(what):
+        with _signs_of_life(report, len(items)), spark_errors(phase):
             return list(self._context.parallelize(items, len(items)).map(do).collect())
 
 
@@ -152,14 +154,14 @@ def _sample(objects: Objects, files: Sequence[RowFile], amount: int) -> list[byt
 
 
 @contextmanager
-def _signs_of_life(told: Told, total: int) -> Iterator[None]:
-    """Call ``told`` at intervals during the block. An error that it raises is raised at the end: the job is then useless."""
+def _signs_of_life(report: Told, total: int) -> Iterator[None]:
+    """Call ``report`` at intervals during the block. An error that it raises is raised at the end: the job is then useless."""
     over, failed = Event(), list[GravelerError]()
 
     def tell() -> None:
         while not over.wait(_RENEWED):
             try:
-                told(0, total)
+                report(0, total)
             except GravelerError as error:
                 failed.append(error)
                 return
@@ -173,4 +175,4 @@ def _signs_of_life(told: Told, total: int) -> Iterator[None]:
         thread.join()
     if failed:
         raise failed[0]
-    told(total, total)
+    report(total, total)

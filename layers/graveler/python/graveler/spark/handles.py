@@ -72,8 +72,8 @@ def reached(
     if not isinstance(repository, str) or not isinstance(location, ServedLake):
         if isinstance(location, ServedLake):
             raise InvalidError(f"name the repository behind {location} by its name, not by a handle")
-        with opened(spark, repository, location) as found:
-            yield found
+        with opened(spark, repository, location) as opened_repository:
+            yield opened_repository
         return
     from graveler.spark.served import served_at  # urllib3: not for lakes that are opened themselves
 
@@ -97,8 +97,8 @@ def opened(spark: SparkSession | None, repository: RepositoryLike, lake: LakeLik
     elif isinstance(lake, LakeHandle):
         yield _direct(lake.verbs.repository(repository), repository)
     else:
-        with open_at(_place(spark, lake)) as found:
-            yield found.repository(repository)
+        with open_at(_place(spark, lake)) as opened_lake:
+            yield opened_lake.repository(repository)
 
 
 def left_open(repository: "Reachable", lake: LakeLike | ServedLake = None) -> tuple[str, ...]:
@@ -115,8 +115,8 @@ def left_open(repository: "Reachable", lake: LakeLike | ServedLake = None) -> tu
 
 def configured_by(spark: SparkSession | None, names: Sequence[str]) -> dict[str, str | None]:
     """Return the session's values of these options (:func:`left_open`). Without a session they are None."""
-    found = _options(spark)
-    return {name: found.get(name) for name in names}
+    options = _options(spark)
+    return {name: options.get(name) for name in names}
 
 
 def _handle(repository: RepositoryLike, lake: LakeLike | ServedLake) -> RepositoryHandle | None:

@@ -141,19 +141,19 @@ def import_listing(
     if partitions is not None and partitions < 1:
         raise InvalidError(f"{partitions} partitions are not enough; give at least 1")
     destination = utf8("destination", options.destination)
-    with reached(spark, repository, lake) as found:
-        now = found.clock.now()
-        gate = Gate(found.repository.namespace, found.locate_outside)
+    with reached(spark, repository, lake) as opened:
+        now = opened.clock.now()
+        gate = Gate(opened.repository.namespace, opened.locate_outside)
         rows, columns = canonical(listing, options, gate, label, int(now))
         note = None
         if checkpoint:
-            split = found.repository.split
-            note = Checkpoint(found.namespace, [checkpoint, repr(options), repr(columns.names), repr(split)])
-        work = _Work(spark, found, rows, columns, partitions, max_bad_rows, note)
+            split = opened.repository.split
+            note = Checkpoint(opened.namespace, [checkpoint, repr(options), repr(columns.names), repr(split)])
+        work = _Work(spark, opened, rows, columns, partitions, max_bad_rows, note)
         with spark_errors(f"importing to {branch!r}"):
-            compare = compare_by_tasks(spark, found, destination)
+            compare = compare_by_tasks(spark, opened, destination)
             source = ImportSource(destination, True, lambda: iter(()), tree=work.tree, compare=compare, name=work.name)
-            commit = found.import_sources(
+            commit = opened.import_sources(
                 branch,
                 [source],
                 message or "Import a listing",
@@ -167,7 +167,7 @@ def import_listing(
             )
         if note is not None and not dry_run:
             note.drop()
-        forget_old(found.namespace, now - 2 * found.grace)
+        forget_old(opened.namespace, now - 2 * opened.grace)
     return ImportReport(commit, work.built)
 
 
@@ -213,9 +213,9 @@ class _Work:
         bad = sum(task.bad for task in built)
         if bad > self._max_bad_rows:
             raise BadRowsError(self._columns.label, bad, self._max_bad_rows, samples)
-        subtrees = sorted((*before, *(one for task in built for one in task.trees)), key=attrgetter("first"))
-        for left, right in pairwise(subtrees):
-            if left.last >= right.first:
+        subtrees = sorted((*before, *(part for task in built for part in task.trees)), key=attrgetter("first"))
+        for subtree, right in pairwise(subtrees):
+            if subtree.last >= right.first:
                 raise CorruptError(
                     f"{self._columns.label}: two tasks built the same interval, at {right.first!r}: the listing was different "
                     "when it was read again; import again, with another checkpoint name"
@@ -230,8 +230,8 @@ class _Work:
         self.built = Built(
             tree.count(),
             sum(tree.info(number).total for number in range(len(tree))),
-            sum(one.tree(store).count() for one in before),
-            sum(one.duplicates for one in subtrees),
+            sum(part.tree(store).count() for part in before),
+            sum(part.duplicates for part in subtrees),
             bad,
             tuple(samples),
             partitions,
@@ -244,8 +244,10 @@ class _Work:
     def _build(self, spans: list[Span], partitions: int) -> list[Subtrees]:
         """Run the tasks, without the rows in ``spans``, and return their results."""
         rows, name = self._rows, self._columns.name
-        for first, last in spans:
-            outside = (rows[name] < sql.lit(self._columns.raw(first))) | (rows[name] > sql.lit(self._columns.raw(last)))
+        for span_start, last in spans:
+            outside = (rows[name] < sql.lit(self._columns.raw(span_start))) | (
+                rows[name] > sql.lit(self._columns.raw(last))
+            )
             rows = rows.filter(sql.coalesce(outside, sql.lit(True)))
         store = task_store(self._repository)
         split = self._repository.repository.split

@@ -32,9 +32,9 @@ def join_subtrees(spark: SparkSession, store: TreeStore, split: SplitParameters,
     them, in at most as many groups as cores, or as the square root of the subtrees' number.
     """
     if len(subtrees) > _MANY:
-        wanted = min(isqrt(len(subtrees) - 1) + 1, cores(spark))
-        size = -(-len(subtrees) // wanted)
-        groups = [list(subtrees[at : at + size]) for at in range(0, len(subtrees), size)]
+        group_count = min(isqrt(len(subtrees) - 1) + 1, cores(spark))
+        size = -(-len(subtrees) // group_count)
+        groups = [list(subtrees[start : start + size]) for start in range(0, len(subtrees), size)]
 
         def join_group(group: list[Subtree]) -> Description:
             tree = _joined(store, split, group)

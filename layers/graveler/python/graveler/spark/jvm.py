@@ -118,8 +118,8 @@ def write_files(
     written = []
     for line in lines:
         entry = json.loads(line)
-        _, found, name = unquote(entry["path"]).partition(begin)
-        if not found:
+        _, separator, name = unquote(entry["path"]).partition(begin)
+        if not separator:
             raise UnavailableError(f"Spark wrote {entry['path']!r}, which is not below {folder!r}; nothing was linked")
         written.append(WrittenFile(name, int(entry["size"])))
     return written
@@ -146,29 +146,36 @@ def read_files(
     engine = _Engine(spark)
     texts = _texts(options)
     with spark_errors(f"reading {file_format} from {base!r}"):
-        wanted = spark.createDataFrame([], schema).schema if isinstance(schema, str) else schema
-        given = engine.none if wanted is None else engine.some(engine.schema(wanted))
+        struct = spark.createDataFrame([], schema).schema if isinstance(schema, str) else schema
+        engine_schema = engine.none if struct is None else engine.some(engine.schema(struct))
         reader = engine.file_format(file_format, texts)
         folders = sorted({file.folder for file in files})
-        columns, values = _partitions(engine, base, folders, given)
+        columns, values = _partitions(engine, base, folders, engine_schema)
         matters = engine.session.sessionState().conf().caseSensitiveAnalysis()
         names = {name if matters else name.lower() for name in columns.fieldNames()}
         layers = _layers(files, by_folder=bool(names)) or [[]]
         statuses = [engine.statuses(layer) for layer in layers]
-        if wanted is None:
+        if struct is None:
             every = statuses[0] if len(layers) == 1 else engine.statuses([*{file.url: file for file in files}.values()])
             inferred = reader.inferSchema(engine.session, engine.map(texts), every)
             if inferred.isEmpty():
                 raise InvalidError(f"no schema can be inferred from the files of {base!r}; give one with schema=")
             data = inferred.get()
         else:
-            fields = [field for field in wanted.fields if (field.name if matters else field.name.lower()) not in names]
+            fields = [field for field in struct.fields if (field.name if matters else field.name.lower()) not in names]
             data = engine.schema(StructType(fields))
         frames = [
             engine.relation(
-                _root(engine, version, base, layer), layer, found, reader, columns, data.asNullable(), values, texts
+                _root(engine, version, base, layer),
+                layer,
+                layer_files,
+                reader,
+                columns,
+                data.asNullable(),
+                values,
+                texts,
             )
-            for layer, found in zip(layers, statuses, strict=True)
+            for layer, layer_files in zip(layers, statuses, strict=True)
         ]
     together = frames[0]
     for frame in frames[1:]:
@@ -176,7 +183,7 @@ def read_files(
     return together
 
 
-def _partitions(engine: "_Engine", base: str, folders: Sequence[str], given: Any) -> tuple[Any, dict[str, Any]]:
+def _partitions(engine: "_Engine", base: str, folders: Sequence[str], engine_schema: Any) -> tuple[Any, dict[str, Any]]:
     """Return the schema of the partition columns, and each folder's row of values; no columns and no rows if the files have
     none."""
     root = f"/{base.strip('/')}"
@@ -185,21 +192,21 @@ def _partitions(engine: "_Engine", base: str, folders: Sequence[str], given: Any
         engine.seq([engine.path(f"/{folder}") for folder in folders]),
         conf.partitionColumnTypeInferenceEnabled(),
         engine.set([engine.path(root)]),
-        given,
+        engine_schema,
         conf.caseSensitiveAnalysis(),
         conf.validatePartitionColumns(),
         conf.sessionLocalTimeZone(),
         *((False,) if engine.is_new else ()),
     )
-    columns, found = spec.partitionColumns(), spec.partitions()
+    columns, partitions = spec.partitionColumns(), spec.partitions()
     if columns.isEmpty():
         return columns, {}
-    if found.size() != len(folders):
+    if partitions.size() != len(folders):
         outside = next(folder for folder in folders if "=" not in folder[len(base) :])
         raise InvalidError(
             f"some files of {base!r} are in partitions, but others are not (in {outside!r}); read them separately"
         )
-    return columns, {folder: found.apply(at).values() for at, folder in enumerate(folders)}
+    return columns, {folder: partitions.apply(index).values() for index, folder in enumerate(folders)}
 
 
 def _root(engine: "_Engine", version: str, base: str, layer: Sequence[FoundFile]) -> str:
@@ -221,7 +228,11 @@ def _layers(files: Sequence[FoundFile], *, by_folder: bool) -> list[list[FoundFi
     for file in files:
         place = file.url.rpartition("/")[0]
         folder = file.folder if by_folder else ""
-        fits = (each for each in layers if file.url not in each[0] and each[1].get(place, folder) == folder)
+        fits = (
+            candidate
+            for candidate in layers
+            if file.url not in candidate[0] and candidate[1].get(place, folder) == folder
+        )
         layer = next(fits, None)
         if layer is None:
             layers.append(layer := (set(), {}, []))
@@ -261,14 +272,16 @@ class _Engine:
             self.none,
         )
         try:
-            found = source.providingInstance()
+            source_format = source.providingInstance()
         except Py4JJavaError as error:
             if "DATA_SOURCE_NOT_FOUND" not in str(error):
                 raise
-            found = None
-        if found is None or not self.find("java.lang.Class").forName(f"{_FILES}.FileFormat").isInstance(found):
+            source_format = None
+        if source_format is None or not self.find("java.lang.Class").forName(f"{_FILES}.FileFormat").isInstance(
+            source_format
+        ):
             raise InvalidError(f"{name!r} is not a file format; use parquet, orc, json, csv or text")
-        return found
+        return source_format
 
     @contextmanager
     def settings_in_tasks(self) -> Iterator[None]:
@@ -296,17 +309,17 @@ class _Engine:
     def attributes(self, output: Any, names: Sequence[str]) -> list[Any]:
         """Return the columns of a plan by name. :class:`InvalidError` for a missing one."""
         resolver = self.session.sessionState().conf().caseSensitiveAnalysis()
-        there = [output.apply(at) for at in range(output.size())]
-        found = []
+        attributes = [output.apply(index) for index in range(output.size())]
+        chosen = []
         for name in names:
-            same = [a for a in there if a.name() == name or (not resolver and a.name().lower() == name.lower())]
+            same = [a for a in attributes if a.name() == name or (not resolver and a.name().lower() == name.lower())]
             if len(same) != 1:
-                known = ", ".join(str(attribute.name()) for attribute in there)
-                raise InvalidError(f"the frame has {len(same)} columns {name!r} to partition by; it has {known}")
-            found.append(same[0])
-        if found and len(found) == len(there):
+                column_names = ", ".join(str(attribute.name()) for attribute in attributes)
+                raise InvalidError(f"the frame has {len(same)} columns {name!r} to partition by; it has {column_names}")
+            chosen.append(same[0])
+        if chosen and len(chosen) == len(attributes):
             raise InvalidError("a frame cannot be partitioned by all of its columns; none would be left for the files")
-        return found
+        return chosen
 
     def statuses(self, files: Sequence[FoundFile]) -> Any:
         """Return Hadoop's file statuses, made from the lake's metadata: all at once, by the log of a stream."""
@@ -315,9 +328,9 @@ class _Engine:
             log.mkdir()
             lines = [json.dumps(_status(file)) for file in files]
             (log / "0").write_text("\n".join(["v1", *lines]))
-            asked = self.map({"recursiveFileLookup": "true"})  # skips the search for partitions
+            options = self.map({"recursiveFileLookup": "true"})  # skips the search for partitions
             place = self.path(f"file://{folder}")
-            index = self.new(f"{_STREAMS}.MetadataLogFileIndex", self.session, place, asked, self.none)
+            index = self.new(f"{_STREAMS}.MetadataLogFileIndex", self.session, place, options, self.none)
             return index.allFiles()
 
     def relation(

@@ -41,7 +41,7 @@ from graveler.requests.base import CommitInfo
 from graveler.requests.merging import Merge
 from graveler.requests.refs import CreateBranch, CreateTag, DeleteBranch, ReleaseBranch
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
-from graveler.spark.transaction_session import deciding
+from graveler.spark.transaction_session import choose_session
 
 TERMS: Final = "graveler.transaction"
 """The key of the terms in the hidden commit's metadata."""
@@ -115,20 +115,20 @@ def begin(
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
-    with reached(deciding(spark, repository, lake), repository, lake) as found:
-        if not isinstance(found, OpenRepository):
-            found.expect_permitted(branch)
+    with reached(choose_session(spark, repository, lake), repository, lake) as opened:
+        if not isinstance(opened, OpenRepository):
+            opened.expect_permitted(branch)
         if tag is not None:
-            expect_free(found, tag)
+            expect_free(opened, tag)
         hidden = hidden_name()
         # It has an owner until it has its terms: if this process dies before, the branch is unknown to users, and a collector
         # removes it.
         owner = token_hex(16)
-        found.run(CreateBranch(name=hidden, source=branch, hidden=True, owner=owner), Context(by=by))
+        opened.run(CreateBranch(name=hidden, source=branch, hidden=True, owner=owner), Context(by=by))
         all_metadata = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
         info = CommitInfo(message or f"Transaction on {branch}", by, all_metadata)
-        found.run(requests.Commit(branch=hidden, info=info, allow_empty=True))
-        found.run(ReleaseBranch(name=hidden, owner=owner))
+        opened.run(requests.Commit(branch=hidden, info=info, allow_empty=True))
+        opened.run(ReleaseBranch(name=hidden, owner=owner))
         return hidden
 
 
@@ -154,21 +154,21 @@ def land(
     by = user_name() if committer is None else committer
     if tag is not None:
         check_tag(tag)
-    with reached(deciding(spark, repository, lake), repository, lake) as found:
-        whole = _whole(found, hidden)
+    with reached(choose_session(spark, repository, lake), repository, lake) as opened:
+        whole = _whole(opened, hidden)
         named = tag or whole.terms.tag
         if whole.landed is not None:
-            merged = found.commit_of(whole.landed)
+            merged = opened.commit_of(whole.landed)
         else:
             if named is not None:
-                expect_free(found, named)
+                expect_free(opened, named)
             metadata = {key: value for key, value in whole.commit.metadata.items() if key != TERMS}
-            merged = merge_hidden(found, whole.work, whole.terms, whole.commit.message, by, metadata)
+            merged = merge_hidden(opened, whole.work, whole.terms, whole.commit.message, by, metadata)
             if named is not None:
-                _note_landed(found, hidden, whole, named, merged, by)
+                _note_landed(opened, hidden, whole, named, merged, by)
         if named is not None:
-            give_tag(found, named, merged.id, by)
-        _delete(found, hidden, whole, merged, by)
+            give_tag(opened, named, merged.id, by)
+        _delete(opened, hidden, whole, merged, by)
         return merged
 
 
@@ -185,9 +185,9 @@ def _note_landed(repository: Reached, hidden: str, whole: "_Whole", tag: str | N
 def _delete(repository: Reached, hidden: str, landed: "_Whole", merged: Commit, by: str) -> None:
     """Delete the hidden branch of a landing, unless a step has written to it since."""
     with suppress(RefNotFoundError):  # landed concurrently by another process
-        while (found := _whole(repository, hidden)).work == landed.work:
+        while (unlanded := _whole(repository, hidden)).work == landed.work:
             with suppress(MovedError):
-                repository.run(DeleteBranch(name=hidden, at=found.head), Context(by=by))
+                repository.run(DeleteBranch(name=hidden, at=unlanded.head), Context(by=by))
                 return
         _note_landed(repository, hidden, landed, landed.terms.tag, merged, by)
         raise BusyError(

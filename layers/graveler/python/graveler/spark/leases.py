@@ -20,9 +20,9 @@ _TRIES: Final = 3
 class Lease:
     """A lease that this process holds, until another process takes it."""
 
-    def __init__(self, objects: Objects, key: str, clock: Clock, held: StoredObject, owner: bytes, what: str) -> None:
+    def __init__(self, objects: Objects, key: str, clock: Clock, held: StoredObject, owner: bytes, job: str) -> None:
         self._objects, self._key, self._clock = objects, key, clock
-        self._held, self._owner, self._what = held, owner, what
+        self._held, self._owner, self._what = held, owner, job
         self._renewed = clock.monotonic()
         self._lost = False
 
@@ -49,23 +49,23 @@ class Lease:
             self._objects.delete(self._key, if_match=self._held.etag)
 
 
-def take(objects: Objects, key: str, clock: Clock, what: str) -> Lease:
-    """Take the lease at this key. ``what`` it is for: "export to 'x'". One put. A lease held by another process is watched: until
+def take(objects: Objects, key: str, clock: Clock, job: str) -> Lease:
+    """Take the lease at this key. ``job`` names it: "export to 'x'". One put. A lease held by another process is watched: until
     it is released; until its holder gives a sign of life, a minute at most (:class:`BusyError`); or for :data:`SECONDS`, if its
     driver has died. That costs a head every few seconds, and a delete."""
     owner = token_hex(16).encode()
 
     def look() -> tuple[str, StoredObject] | None:
         try:
-            found = objects.head(key)
+            beat = objects.head(key)
         except ObjectMissingError:
             return None
-        return f"{found.etag} {found.modified}", found  # an earlier version writes the same bytes each time
+        return f"{beat.etag} {beat.modified}", beat  # an earlier version writes the same bytes each time
 
     watch = LeaseWatch(clock)
     for _ in range(_TRIES):
         try:
-            return Lease(objects, key, clock, objects.put(key, _beat(owner), if_absent=True), owner, what)
+            return Lease(objects, key, clock, objects.put(key, _beat(owner), if_absent=True), owner, job)
         except ObjectConditionError:
             pass
         try:
@@ -75,7 +75,7 @@ def take(objects: Objects, key: str, clock: Clock, what: str) -> Lease:
         with suppress(ObjectMissingError, ObjectConditionError):  # another process was faster
             if dead is not None:
                 objects.delete(key, if_match=dead.etag)
-    raise BusyError(f"another {what} is in progress; wait until it is done")
+    raise BusyError(f"another {job} is in progress; wait until it is done")
 
 
 def _beat(owner: bytes) -> bytes:
@@ -84,9 +84,9 @@ def _beat(owner: bytes) -> bytes:
 
 
 @contextmanager
-def held(objects: Objects, key: str, clock: Clock, what: str) -> Iterator[Lease]:
+def held(objects: Objects, key: str, clock: Clock, job: str) -> Iterator[Lease]:
     """Hold a lease taken by :func:`take`, renewed by a thread until the end of the block, and then release it."""
-    lease = take(objects, key, clock, what)
+    lease = take(objects, key, clock, job)
     over = Event()
 
     def keep() -> None:

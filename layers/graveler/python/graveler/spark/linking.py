@@ -40,8 +40,8 @@ def link_files(
     if mode == "overwrite":
         prefixes = [f"{folder}/"]
     elif mode == "dynamic":
-        found = {entry.path.rpartition("/")[0] for entry in entries}
-        prefixes = [f"{partition}/" for partition in sorted(found) if partition != folder]
+        folders = {entry.path.rpartition("/")[0] for entry in entries}
+        prefixes = [f"{partition}/" for partition in sorted(folders) if partition != folder]
     removed = sum(remove_below(repository, hidden, prefix, replaced) for prefix in prefixes)
     for some in _by_many(entries):
         repository.run(LinkMany(branch=hidden, entries=tuple(some)))
@@ -59,19 +59,19 @@ def remove_below(repository: Reached, hidden: str, prefix: str, replaced: list[s
 
 def expect_clean(repository: Reached, branch: str, folder: str) -> None:
     """Refuse now what the merge would refuse after all the work: replacing uncommitted changes. One request."""
-    found = repository.uncommitted(branch, prefix=f"{folder}/", amount=1).results
-    if found:
-        raise DirtyBranchError(branch, f"replacing {folder!r}", found[0].path)
+    changes = repository.uncommitted(branch, prefix=f"{folder}/", amount=1).results
+    if changes:
+        raise DirtyBranchError(branch, f"replacing {folder!r}", changes[0].path)
 
 
 def expect_partitions(repository: Reached, ref: str, folder: str, columns: Sequence[str]) -> None:
     """Refuse to add files that are partitioned by ``columns`` to a dataset with other partition columns: nothing could read both.
     The first file says what the dataset has. Case matters: Polars and DuckDB tell ``K`` from ``k``, and with folders of both a
     dynamic overwrite would replace only those of one. One listing. :class:`InvalidError`."""
-    first = next(data_files(repository.objects(ref, f"{folder}/"), folder), None)
-    if first is None:
+    example = next(data_files(repository.objects(ref, f"{folder}/"), folder), None)
+    if example is None:
         return
-    existing = partition_columns(first, folder)
+    existing = partition_columns(example, folder)
     if existing != list(columns):
         both = (f"by {', '.join(map(repr, names))}" if names else "by no columns" for names in (existing, columns))
         raise InvalidError(
@@ -81,5 +81,5 @@ def expect_partitions(repository: Reached, ref: str, folder: str, columns: Seque
 
 
 def _by_many(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for at in range(0, len(items), _MANY):
-        yield items[at : at + _MANY]
+    for start in range(0, len(items), _MANY):
+        yield items[start : start + _MANY]

@@ -136,10 +136,10 @@ def canonical(
         names = {ADDRESS: "address", **names}
         rules = RowRules(options.source, options.destination, "", False, options.folders)
     counts = sql.lit(True)
-    for meaning, wanted in ((IS_LATEST, True), (IS_DELETE_MARKER, False)):
+    for meaning, expected_value in ((IS_LATEST, True), (IS_DELETE_MARKER, False)):
         if meaning in of:
             value = _boolean(of[meaning], types[meaning])
-            counts = counts & sql.coalesce(value == sql.lit(wanted), sql.lit(True))
+            counts = counts & sql.coalesce(value == sql.lit(expected_value), sql.lit(True))
             problems.append(sql.when(value.isNull(), sql.lit(f"column {names[meaning]!r} is neither true nor false")))
     problems += [
         sql.when(~of[meaning].between(*_LONG), sql.lit(f"column {names[meaning]!r} {_TOO_LARGE}"))
@@ -147,9 +147,9 @@ def canonical(
         if _is_whole_decimal(types.get(meaning))
     ]
     used = [ADDRESS] if rules.base == "" and ADDRESS in names else [BUCKET] if rules.base == "" else []
-    kept = [m for m in dict.fromkeys([KEY, *used, SIZE, CHECKSUM, MTIME, CONTENT_TYPE, METADATA]) if m in names]
-    columns = Columns({m: names[m] for m in kept}, rules, label, default_mtime, gate)
-    selected = [_typed(meaning, of[meaning], types.get(meaning, StringType())).alias(meaning) for meaning in kept]
+    present = [m for m in dict.fromkeys([KEY, *used, SIZE, CHECKSUM, MTIME, CONTENT_TYPE, METADATA]) if m in names]
+    columns = Columns({m: names[m] for m in present}, rules, label, default_mtime, gate)
+    selected = [_typed(meaning, of[meaning], types.get(meaning, StringType())).alias(meaning) for meaning in present]
     if problems:
         selected.append(sql.coalesce(*problems).alias(PROBLEM))
     rows = listing.filter(counts).select(*selected)

@@ -84,8 +84,8 @@ def read_tables(spark: SparkSession, paths: Sequence[str], kind: str = "", colum
         raise InvalidError(f"{kind!r} is not a format of listings; use {', '.join(FORMATS)}")
     label = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     with spark_errors(f"reading {label!r}"):
-        found = _files(spark, paths)
-        return Source(_read(spark, paths, kind, columns), False, label, _digest([repr(found), kind, *columns]))
+        files = _files(spark, paths)
+        return Source(_read(spark, paths, kind, columns), False, label, _digest([repr(files), kind, *columns]))
 
 
 def read_inventory(
@@ -116,9 +116,9 @@ def read_inventory(
     paths = [_beside(manifest, bucket, file.key) for file in decoded.files]
     with spark_errors(f"reading the files of {manifest!r}"):
         digests = check_digests and any(file.md5 for file in decoded.files)
-        found = {path.rpartition("/")[2]: rest for path, *rest in _files(spark, paths, digests=digests)}
+        files = {path.rpartition("/")[2]: rest for path, *rest in _files(spark, paths, digests=digests)}
         for path, file in zip(paths, decoded.files, strict=True):
-            size, md5 = found.get(path.rpartition("/")[2], (None, None))
+            size, md5 = files.get(path.rpartition("/")[2], (None, None))
             wrong = f"{path!r} is not the file in {manifest!r}"
             if file.size is not None and size != file.size:
                 raise InvalidError(f"{wrong}: it has {size} bytes, but should have {file.size}")
@@ -143,8 +143,8 @@ def _read_symlink(spark: SparkSession, link: str, text: str, columns: Sequence[s
     if kind == "csv" and not columns:
         raise InvalidError(f"{link!r} lists CSV files whose columns are unknown; name the columns")
     with spark_errors(f"reading the files of {link!r}"):
-        found = _files(spark, paths)
-        return Source(_read(spark, paths, kind, columns), kind == "csv", link, _digest([text, repr(found), *columns]))
+        files = _files(spark, paths)
+        return Source(_read(spark, paths, kind, columns), kind == "csv", link, _digest([text, repr(files), *columns]))
 
 
 def _text(spark: SparkSession, path: str) -> str:
@@ -221,8 +221,8 @@ def list_prefix(
     above, separator, _ = address.rpartition("/")
     if not separator or "://" not in above:
         raise InvalidError(f"cannot list {address!r}; give an address of the form s3://bucket/folder/")
-    with reached(spark, repository, lake) as found:
-        objects, probe = found.store_at(f"{above}/_")
+    with reached(spark, repository, lake) as opened:
+        objects, probe = opened.store_at(f"{above}/_")
     folder = probe[:-1]
     prefix = folder + address[len(above) + 1 :]
     at_once = tasks or cores(spark)
@@ -239,13 +239,15 @@ def _looks(spark: SparkSession, objects: Objects, pieces: Sequence[Piece], tasks
     """Return the looks at pieces, taken by tasks."""
 
     def run(numbered: list[tuple[int, Piece]]) -> Iterator[arrow.RecordBatch]:
-        found = [(number, msgspec.msgpack.encode(look(objects, piece))) for number, piece in numbered]
-        yield arrow.RecordBatch.from_pylist([{"number": number, "look": seen} for number, seen in found], schema=_LOOKS)
+        looks_by_number = [(number, msgspec.msgpack.encode(look(objects, piece))) for number, piece in numbered]
+        yield arrow.RecordBatch.from_pylist(
+            [{"number": number, "look": look_text} for number, look_text in looks_by_number], schema=_LOOKS
+        )
 
     with spark_errors("cutting a listing"):
         rows = in_tasks(spark, groups(list(enumerate(pieces)), tasks), run, _LOOKS).collect()
-    found = {row.number: msgspec.msgpack.decode(row.look, type=Look) for row in rows}
-    return [found[number] for number in range(len(pieces))]
+    looks_by_number = {row.number: msgspec.msgpack.decode(row.look, type=Look) for row in rows}
+    return [looks_by_number[number] for number in range(len(pieces))]
 
 
 def _listed(

@@ -48,8 +48,8 @@ def location_of(options: Mapping[str, object]) -> LakeLocation:
     Picklable. :class:`graveler.errors.InvalidError` if they name two locations, or half of one;
     :class:`graveler.errors.NotFoundError` if nothing names one.
     """
-    given = {name.lower(): str(value) for name, value in options.items() if value}
-    named: dict[str, Any] = {name: given[name] for name in LOCATION_OPTIONS if name in given}
+    settings = {name.lower(): str(value) for name, value in options.items() if value}
+    named: dict[str, Any] = {name: settings[name] for name in LOCATION_OPTIONS if name in settings}
     if "://" not in (folder := named.get("lake", "://")):
         named["lake"] = str(Path(folder).expanduser().absolute())  # a task may have another working folder
     return find_location(Named(**named))
@@ -66,10 +66,10 @@ def s3_settings(options: Mapping[str, object]) -> "S3Settings":
     """Return the settings of S3: ``region`` and ``s3_endpoint_url`` of these options, else those of the environment."""
     from graveler.storage.objects.s3 import S3Settings  # botocore: not for lakes in folders
 
-    given = {name.lower(): str(value) for name, value in options.items() if value}
+    settings = {name.lower(): str(value) for name, value in options.items() if value}
     environ = os.environ
-    endpoint = given.get("s3_endpoint_url") or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
-    return S3Settings(given.get("region"), endpoint or None)
+    endpoint = settings.get("s3_endpoint_url") or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
+    return S3Settings(settings.get("region"), endpoint or None)
 
 
 def is_served(lake: str) -> bool:
@@ -84,24 +84,24 @@ def served_location_of(options: Mapping[str, object]) -> LakeLocation | ServedLa
     access key; :class:`graveler.errors.InvalidError` for a secret without a server."""
     endpoint = str(options.get(ENDPOINT) or "")
     named = str(options.get("lake") or "")
-    kept = str(options.get(KEY_SECRET) or "")
+    secret_name = str(options.get(KEY_SECRET) or "")
     key = None
-    if kept:
+    if secret_name:
         from graveler.spark.secrets import access_key  # boto3: not for keys in the environment
 
-        key = access_key(kept, str(options.get("region") or "") or None)
-    found: LakeLocation | ServedLake
+        key = access_key(secret_name, str(options.get("region") or "") or None)
+    location: LakeLocation | ServedLake
     if endpoint or is_served(named):
-        found = find_lake(Named(endpoint=endpoint or named, key=key))
+        location = find_lake(Named(endpoint=endpoint or named, key=key))
     elif any(options.get(name) for name in LOCATION_OPTIONS[:3]):
-        found = location_of(options)
+        location = location_of(options)
     else:
-        found = find_lake(Named(key=key))
-    if isinstance(found, ServedLake):
-        return found
-    if kept:
+        location = find_lake(Named(key=key))
+    if isinstance(location, ServedLake):
+        return location
+    if secret_name:
         raise InvalidError(
-            f"{KEY_SECRET} {kept!r} is only for a server; name one with {ENDPOINT}, or leave the secret out"
+            f"{KEY_SECRET} {secret_name!r} is only for a server; name one with {ENDPOINT}, or leave the secret out"
         )
     return location_of(options)
 

@@ -64,32 +64,34 @@ def manifest(
     if format not in ("symlink", "parquet"):
         raise InvalidError(f"format {format!r} of a manifest is neither 'symlink' nor 'parquet'")
     base = dataset_path(path)
-    with reached(spark, repository, lake) as found:
-        commit = found.commit_of(ref).id
-        found.expect_kept(ref)
-        location = destination_at(found, destination)
-        entries = list(data_files(found.objects(commit, f"{base}/" if base else ""), base))
+    with reached(spark, repository, lake) as opened:
+        commit = opened.commit_of(ref).id
+        opened.expect_kept(ref)
+        location = destination_at(opened, destination)
+        entries = list(data_files(opened.objects(commit, f"{base}/" if base else ""), base))
         if not entries:
             raise NotFoundError(f"{path!r} has no data files in {ref!r}; name a folder that has some")
-        keys = _symlinks(found, location, entries, base) if format == "symlink" else _table(found, location, entries)
+        keys = _symlinks(opened, location, entries, base) if format == "symlink" else _table(opened, location, entries)
         location.tidy()
     return Manifest(commit, len(entries), sum(entry.size for entry in entries), tuple(keys))
 
 
 def _symlinks(repository: Reached, location: Destination, entries: list[ObjectEntry], base: str) -> list[str]:
-    before = {one.key for one in location.objects.list(location.prefix) if one.key.rpartition("/")[2] == SYMLINK}
-    found: dict[str, bytes] = {}
+    before = {
+        stored.key for stored in location.objects.list(location.prefix) if stored.key.rpartition("/")[2] == SYMLINK
+    }
+    contents: dict[str, bytes] = {}
     begin = len(base) + 1 if base else 0
     in_folders = sorted(entries, key=lambda entry: entry.path.rpartition("/")[0])
     for folder, members in groupby(in_folders, lambda entry: entry.path.rpartition("/")[0]):
         subfolder = folder[begin:]
         key = f"{location.prefix}{subfolder}/{SYMLINK}" if subfolder else f"{location.prefix}{SYMLINK}"
-        found[key] = "".join(f"{_url(repository, entry)}\n" for entry in members).encode()
-    for _ in at_once(THREADS, lambda key: location.objects.put(key, found[key]), found):
+        contents[key] = "".join(f"{_url(repository, entry)}\n" for entry in members).encode()
+    for _ in at_once(THREADS, lambda key: location.objects.put(key, contents[key]), contents):
         pass
-    for _ in at_once(THREADS, location.objects.delete, sorted(before.difference(found))):
+    for _ in at_once(THREADS, location.objects.delete, sorted(before.difference(contents))):
         pass
-    return list(found)
+    return list(contents)
 
 
 def _table(repository: Reached, location: Destination, entries: list[ObjectEntry]) -> list[str]:

@@ -117,7 +117,7 @@ class _Files:
             file.flush()
         self._waiting += file.size - before
         while self._waiting >= _WAITING_BYTES:
-            largest = max(self._open.values(), key=lambda one: one.size)
+            largest = max(self._open.values(), key=lambda open_file: open_file.size)
             self._waiting -= largest.size
             largest.flush()
 
@@ -194,5 +194,5 @@ def _md5(path: Path) -> str:
 def _json(text: str) -> dict[str, Any]:
     import json
 
-    found: dict[str, Any] = json.loads(text)
-    return found
+    document: dict[str, Any] = json.loads(text)
+    return document

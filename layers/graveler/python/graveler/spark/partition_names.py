@@ -27,12 +27,12 @@ def folder_of(columns: Sequence[str], values: Sequence[object]) -> str:
 
 def values_of(folder: str) -> dict[str, str | None]:
     """Return the columns that a folder's path names, and their values as text, outermost first."""
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for part in folder.split("/"):
         column, separator, value = part.partition("=")
         if separator and column:
-            found[_plain(column)] = None if value == NULL else _plain(value)
-    return found
+            values[_plain(column)] = None if value == NULL else _plain(value)
+    return values
 
 
 def partition_columns(entry: ObjectEntry, dataset: str) -> list[str]:
@@ -41,13 +41,13 @@ def partition_columns(entry: ObjectEntry, dataset: str) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    return _ODD.sub(lambda found: f"%{ord(found.group()):02X}", text)
+    return _ODD.sub(lambda match: f"%{ord(match.group()):02X}", text)
 
 
 def _plain(text: str) -> str:
     """Decode a name. Each two digits are one character, as in Spark: others write several for one beyond ASCII, and Spark reads
     several."""
-    return _CODE.sub(lambda found: chr(int(found.group(1), 16)), text)
+    return _CODE.sub(lambda match: chr(int(match.group(1), 16)), text)
 
 
 def _text(value: object) -> str:

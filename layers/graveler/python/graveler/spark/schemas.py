@@ -19,16 +19,16 @@ def check_columns(kind: DataType, *, case_matters: bool, within: str = "") -> No
         where = f"column {within!r} of the frame" if within else "the frame"
         if not kind.fields:
             raise InvalidError(f"{where} has no columns, but files need some; nothing was written")
-        seen: dict[str, str] = {}
+        names_by_folded: dict[str, str] = {}
         for field in kind.fields:
             folded = field.name if case_matters else field.name.lower()
-            if folded in seen:
-                names = " and ".join(map(repr, dict.fromkeys((seen[folded], field.name))))
+            if folded in names_by_folded:
+                names = " and ".join(map(repr, dict.fromkeys((names_by_folded[folded], field.name))))
                 raise InvalidError(
                     f"{where} has two columns of one name ({names}), which could not be read back; rename one. Whether upper "
                     "and lower case differ depends on spark.sql.caseSensitive; nothing was written"
                 )
-            seen[folded] = field.name
+            names_by_folded[folded] = field.name
             path = f"{within}.{field.name}" if within else field.name
             check_columns(field.dataType, case_matters=case_matters, within=path)
 

@@ -24,10 +24,10 @@ def access_key(name: str, region: str | None = None) -> tuple[str, str]:
     error shows its text.
     """
     try:
-        kept = msgspec.json.decode(read_secret(name, region), type=_Kept)
+        secret = msgspec.json.decode(read_secret(name, region), type=_Kept)
     except msgspec.DecodeError:
         raise InvalidError(
             f"secret {name!r} does not contain an access key; store the output of `graveler keys create NAME --json` in it: a "
             "JSON object with access_key_id and secret_access_key"
         ) from None
-    return kept.access_key_id, kept.secret_access_key
+    return secret.access_key_id, secret.secret_access_key

@@ -62,15 +62,15 @@ class ServedRepository(RemoteRepository):
         clock: Clock | None = None,
     ) -> None:
         super().__init__(connection, name)
-        found = connection.get(self._base, documents.Repository).value()
-        if found.namespace.startswith(_LOCAL):
+        document = connection.get(self._base, documents.Repository).value()
+        if document.namespace.startswith(_LOCAL):
             raise InvalidError(
-                f"repository {name!r} is in the server's own folder ({found.namespace}), which executors cannot write to; "
+                f"repository {name!r} is in the server's own folder ({document.namespace}), which executors cannot write to; "
                 "name that folder itself as the lake, or use a repository whose namespace is an s3:// or file:/// URL"
             )
         self.locate_outside: Callable[[str], tuple[Objects, str]] = partial(locate, s3=s3)
         """Returns the object store and key of an address outside the namespace. Picklable for tasks."""
-        self.namespace: Objects = open_namespace(found.namespace, s3=s3)
+        self.namespace: Objects = open_namespace(document.namespace, s3=s3)
         self.grace: float = GRACE
         self.clock: Clock = clock or SystemClock()
         self._trees = TreeStore(ImmutableFiles(self.namespace, None, self.grace), LocalRuntime())
@@ -78,10 +78,10 @@ class ServedRepository(RemoteRepository):
             uid = Repositories.uid_at(self.namespace)
         except ObjectMissingError:
             raise PreconditionError(
-                f"repository {name!r} is not at {found.namespace} as seen by this job; point the job to the server's object "
+                f"repository {name!r} is not at {document.namespace} as seen by this job; point the job to the server's object "
                 "store: its region, its s3_endpoint_url"
             ) from None
-        self._repository = replace(found, uid=uid, split=split or SplitParameters())
+        self._repository = replace(document, uid=uid, split=split or SplitParameters())
 
     def close(self) -> None:
         """Close the connections to the server."""
@@ -94,8 +94,8 @@ class ServedRepository(RemoteRepository):
 
     def commit_of(self, ref: str) -> Commit:
         """Return the commit that a ref points at, as stored in the object store. One request, one object read."""
-        found = CommitID(super().commit_of(ref).id)
-        return decode_commit(found, self.namespace.get(f"{COMMITS_FOLDER}/{found}"))
+        commit_id = CommitID(super().commit_of(ref).id)
+        return decode_commit(commit_id, self.namespace.get(f"{COMMITS_FOLDER}/{commit_id}"))
 
     def tree(self, ref: str) -> Tree:
         """Return the tree of a ref's commit. Cost as :meth:`commit_of`, and one object read more."""
@@ -180,9 +180,13 @@ class ServedRepository(RemoteRepository):
         else in its metarange, else the repository's. If the head's ranges contradict them, the new metarange does not record
         them, and the server checks it."""
         before = Tree.load(self._trees, head.metarange)
-        own = self._repository.split
-        split = split_of(head, before.cut_by or own)
-        tree = replaced(before, split, [(source, as_cut(one, own, split)) for source, one in imported])
+        repository_split = self._repository.split
+        split = split_of(head, before.cut_by or repository_split)
+        tree = replaced(
+            before,
+            split,
+            [(source, as_cut(imported_tree, repository_split, split)) for source, imported_tree in imported],
+        )
         if before.cut_by != split and not ends_by(before, split):
             tree.cut_by = None
         return tree
@@ -197,8 +201,8 @@ class ServedRepository(RemoteRepository):
         response = self._connection.call("POST", path, query, document, passing=(409,))
         if response.status == 409:
             raise MovedError(branch, head.id, self.branch(branch).commit_id)
-        made = CommitID(response.read(documents.Commit).id)
-        return decode_commit(made, self.namespace.get(f"{COMMITS_FOLDER}/{made}"))
+        commit_id = CommitID(response.read(documents.Commit).id)
+        return decode_commit(commit_id, self.namespace.get(f"{COMMITS_FOLDER}/{commit_id}"))
 
 
 def served_at(location: ServedLake, name: str, s3: "S3Settings | None" = None) -> ServedRepository:

@@ -166,32 +166,32 @@ class DatasetWriter(DataSourceArrowWriter):
             return
         objects = self._files.objects
         with suppress(GravelerError):  # left to the collector, like the files of tasks that still run
-            objects.delete_many([(one.key, one.etag) for one in objects.list(f"{self._files.key}/")])
+            objects.delete_many([(stored.key, stored.etag) for stored in objects.list(f"{self._files.key}/")])
 
 
-def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DatasetWriter:
+def writer_of(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DatasetWriter:
     """Return the writer for these options. Checks the branch before any work: a few table reads. :class:`InvalidError` for
     invalid options and columns, :class:`AlreadyExistsError` for ``ifExists=error``, and errors as at the beginning of a
     :func:`graveler.spark.transaction`."""
-    expect_known(given, WRITE_OPTIONS)
-    location, name, branch = location_of(given), needed(given, "repository"), needed(given, "branch")
-    folder = dataset_path(needed(given, "path"))
+    expect_known(options, WRITE_OPTIONS)
+    location, name, branch = location_of(options), needed(options, "repository"), needed(options, "branch")
+    folder = dataset_path(needed(options, "path"))
     if not folder:
         raise InvalidError("a dataset needs its own folder; name one, such as 'tables/events'")
-    columns = words(given, "partitionBy")
+    columns = words(options, "partitionBy")
     _check_schema(schema, columns)
-    dynamic = one_of(given, "partitionOverwriteMode", ("static", "dynamic"), "static") == "dynamic" and overwrite
+    dynamic = one_of(options, "partitionOverwriteMode", ("static", "dynamic"), "static") == "dynamic" and overwrite
     if dynamic and not columns:
         raise InvalidError("partitionOverwriteMode dynamic replaces partitions, but there are none without partitionBy")
-    exists = one_of(given, "ifExists", ("append", "error", "ignore"), "append")
+    exists = one_of(options, "ifExists", ("append", "error", "ignore"), "append")
     if overwrite and exists != "append":
         raise InvalidError(f"ifExists={exists} and mode('overwrite') contradict each other; use mode('append')")
     mode: Mode = "dynamic" if dynamic else "overwrite" if overwrite else "append"
-    tag = given.get("tag") or None
+    tag = options.get("tag") or None
     if tag is not None:
         check_tag(tag)
-    version = number(given, "txnVersion", -1, least=0)
-    application = application_of(given.get("txnappid") or None, None if version < 0 else version)
+    version = number(options, "txnVersion", -1, least=0)
+    application = application_of(options.get("txnappid") or None, None if version < 0 else version)
     with open_at(location) as lake:
         repository = lake.repository(name)
         base = repository.branch(branch).commit_id
@@ -220,17 +220,17 @@ def writer_of(given: Mapping[str, str], schema: StructType, *, overwrite: bool) 
             mode=mode,
             hidden=hidden,
             base=base,
-            by=given.get("committer") or user_name(),
-            message=given.get("message", ""),
-            metadata=_metadata(given.get("metadata", "")),
+            by=options.get("committer") or user_name(),
+            message=options.get("message", ""),
+            metadata=_metadata(options.get("metadata", "")),
             tag=tag,
             application=application,
-            allow_empty=flag(given, "allowEmpty"),
+            allow_empty=flag(options, "allowEmpty"),
             unchanged=exists != "append",
             done=done,
             merged=None if before is None else before.id,
         )
-        codec = one_of(given, "compression", CODECS, "snappy")
+        codec = one_of(options, "compression", CODECS, "snappy")
         return DatasetWriter(plan, ParquetFolder(repository.namespace, key, schema.json(), columns, codec))
 
 
@@ -247,18 +247,18 @@ def _check_schema(schema: StructType, partition_by: Sequence[str]) -> None:
                 f"column {name!r} is of type {kind.simpleString()}, which the data source graveler cannot write; cast it, or "
                 "write with graveler.spark.transaction, which supports everything that Spark's own writers do"
             )
-    there: dict[str, DataType] = {field.name: field.dataType for field in schema.fields}
+    types: dict[str, DataType] = {field.name: field.dataType for field in schema.fields}
     if len(set(partition_by)) < len(partition_by):
         raise InvalidError(f"partitionBy names a column twice: {', '.join(partition_by)}")
     for name in partition_by:
-        if name not in there:
-            raise InvalidError(f"the frame has no column {name!r} to partition by; it has {', '.join(there)}")
-        if not isinstance(there[name], _IN_FOLDERS):
+        if name not in types:
+            raise InvalidError(f"the frame has no column {name!r} to partition by; it has {', '.join(types)}")
+        if not isinstance(types[name], _IN_FOLDERS):
             raise InvalidError(
-                f"column {name!r} is of type {there[name].simpleString()}, which cannot name folders; partition by text, whole "
+                f"column {name!r} is of type {types[name].simpleString()}, which cannot name folders; partition by text, whole "
                 "numbers, decimals, booleans or dates"
             )
-    if partition_by and len(partition_by) == len(there):
+    if partition_by and len(partition_by) == len(types):
         raise InvalidError("a frame cannot be partitioned by all of its columns; none would be left for the files")
 
 

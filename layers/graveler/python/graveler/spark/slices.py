@@ -22,29 +22,29 @@ KeyRanges: TypeAlias = tuple[KeyRange, ...]
 
 def either(*some: KeyRange) -> KeyRanges:
     """Return the union of key ranges."""
-    found: list[KeyRange] = []
-    for one in sorted((one for one in some if not one.empty), key=lambda one: one.start):
-        last = found[-1] if found else None
-        if last is None or (last.end is not None and last.end < one.start):
-            found.append(one)
-        elif last.end is not None and (one.end is None or last.end < one.end):
-            found[-1] = KeyRange(last.start, one.end)
-    return tuple(found)
+    joined: list[KeyRange] = []
+    for keys in sorted((keys for keys in some if not keys.empty), key=lambda keys: keys.start):
+        last = joined[-1] if joined else None
+        if last is None or (last.end is not None and last.end < keys.start):
+            joined.append(keys)
+        elif last.end is not None and (keys.end is None or last.end < keys.end):
+            joined[-1] = KeyRange(last.start, keys.end)
+    return tuple(joined)
 
 
-def both(one: KeyRanges, other: KeyRanges) -> KeyRanges:
+def both(ours: KeyRanges, other: KeyRanges) -> KeyRanges:
     """Return the intersection."""
-    found: list[KeyRange] = []
-    mine = theirs = 0
-    while mine < len(one) and theirs < len(other):
-        left, right = one[mine], other[theirs]
-        if not (left & right).empty:
-            found.append(left & right)
-        if right.end is None or (left.end is not None and left.end <= right.end):
-            mine += 1
+    common: list[KeyRange] = []
+    our_index = theirs = 0
+    while our_index < len(ours) and theirs < len(other):
+        our_keys, right = ours[our_index], other[theirs]
+        if not (our_keys & right).empty:
+            common.append(our_keys & right)
+        if right.end is None or (our_keys.end is not None and our_keys.end <= right.end):
+            our_index += 1
         else:
             theirs += 1
-    return tuple(found)
+    return tuple(common)
 
 
 class Slice(Struct, frozen=True):
@@ -68,7 +68,7 @@ def slices(repository: Files, tree: Tree, keys: KeyRanges, rows: int = TASK_ROWS
     of the ``keys``. :class:`graveler.errors.InvalidError` for no rows."""
     _check_rows(rows)
     store = task_store(repository)
-    found: list[Slice] = []
+    tree_slices: list[Slice] = []
     numbers = _numbers(tree, keys)
     some: list[int] = []
     count = 0
@@ -76,21 +76,21 @@ def slices(repository: Files, tree: Tree, keys: KeyRanges, rows: int = TASK_ROWS
         some.append(number)
         count += tree.info(number).count
         if count >= rows or number == numbers[-1]:
-            found.append(Slice(_part(store, tree, some), KeyRange(keys[0].start, keys[-1].end)))
+            tree_slices.append(Slice(_part(store, tree, some), KeyRange(keys[0].start, keys[-1].end)))
             some, count = [], 0
-    return found
+    return tree_slices
 
 
 def _numbers(tree: Tree, keys: KeyRanges) -> list[int]:
     """Return the ranges of a tree that may hold such keys, ascending."""
-    found: list[int] = []
-    for one in keys:
-        behind = found[-1] + 1 if found else 0
-        found += [number for number in one.numbers(tree) if number >= behind]
-    return found
+    numbers: list[int] = []
+    for key_range in keys:
+        lowest = numbers[-1] + 1 if numbers else 0
+        numbers += [number for number in key_range.numbers(tree) if number >= lowest]
+    return numbers
 
 
-def pairs(repository: Files, left: Tree, right: Tree, keys: KeyRange, rows: int = TASK_ROWS) -> list[TwoSlices]:
+def pairs(repository: Files, base: Tree, right: Tree, keys: KeyRange, rows: int = TASK_ROWS) -> list[TwoSlices]:
     """Return the parts to compare to find all differences of two trees between those keys: ``rows`` records each, or somewhat
     more.
 
@@ -98,22 +98,22 @@ def pairs(repository: Files, left: Tree, right: Tree, keys: KeyRange, rows: int 
     """
     _check_rows(rows)
     store = task_store(repository)
-    found: list[TwoSlices] = []
-    for bounds in _cut(left, right, keys, rows):
-        ours, theirs = bounds.numbers(left), bounds.numbers(right)
+    slice_pairs: list[TwoSlices] = []
+    for bounds in _cut(base, right, keys, rows):
+        ours, theirs = bounds.numbers(base), bounds.numbers(right)
         if ours or theirs:
-            found.append(TwoSlices(_part(store, left, ours), _part(store, right, theirs), bounds))
-    return found
+            slice_pairs.append(TwoSlices(_part(store, base, ours), _part(store, right, theirs), bounds))
+    return slice_pairs
 
 
-def _cut(left: Tree, right: Tree, keys: KeyRange, rows: int) -> Iterator[KeyRange]:
+def _cut(base: Tree, right: Tree, keys: KeyRange, rows: int) -> Iterator[KeyRange]:
     """Yield where they differ, split at ends of ranges into intervals with about that much to compare."""
-    for (after, upto), same in aligned(left, right):
+    for (after, upto), same in aligned(base, right):
         interval = KeyRange(b"" if after is None else after + b"\0", None if upto is None else upto + b"\0") & keys
         if same or interval.empty:
             continue
         start, count = interval.start, 0
-        for last, records in _ends(left, right, interval):
+        for last, records in _ends(base, right, interval):
             count += records
             if count >= rows:
                 yield KeyRange(start, last + b"\0")
@@ -123,10 +123,10 @@ def _cut(left: Tree, right: Tree, keys: KeyRange, rows: int) -> Iterator[KeyRang
             yield rest
 
 
-def _ends(left: Tree, right: Tree, interval: KeyRange) -> list[tuple[bytes, int]]:
+def _ends(base: Tree, right: Tree, interval: KeyRange) -> list[tuple[bytes, int]]:
     """Return the last keys in an interval, ascending, and the number of records in the ranges that end there."""
     ends: dict[bytes, int] = {}
-    for tree in (left, right):
+    for tree in (base, right):
         for number in interval.numbers(tree):
             last = tree.lasts[number]
             if interval.end is None or last < interval.end:

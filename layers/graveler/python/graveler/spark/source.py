@@ -109,24 +109,24 @@ class FilteredSource(Source):
     _filtered = True
 
 
-def _meaning(given: Mapping[str, str]) -> _Meaning:
-    is_stream = "path" in given or any(name.lower() in given for name in STREAM_OPTIONS)
-    return _Changes(given) if is_stream else _Objects(given)
+def _meaning(options: Mapping[str, str]) -> _Meaning:
+    is_stream = "path" in options or any(name.lower() in options for name in STREAM_OPTIONS)
+    return _Changes(options) if is_stream else _Objects(options)
 
 
 class _Objects:
     """The objects of a ref. It is resolved once, when the frame is made, and later reads use that commit."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        expect_known(given, _OPTIONS, STREAM_OPTIONS)
-        self._place = location_of(given)
-        self._repository = needed(given, "repository")
-        self._ref, _ = ref_as_of(needed(given, "ref"), given)
-        self._columns = words(given, "columns") or tuple(OBJECT.names)
-        end = given.get("to")
-        bounds = KeyRange(given.get("from", "").encode(), None if end is None else end.encode())
-        self._keys = either(KeyRange.of_prefix(given.get("prefix", "").encode()) & bounds)
-        self._rows = number(given, "rows_per_task", TASK_ROWS)
+    def __init__(self, options: Mapping[str, str]) -> None:
+        expect_known(options, _OPTIONS, STREAM_OPTIONS)
+        self._place = location_of(options)
+        self._repository = needed(options, "repository")
+        self._ref, _ = ref_as_of(needed(options, "ref"), options)
+        self._columns = words(options, "columns") or tuple(OBJECT.names)
+        end = options.get("to")
+        bounds = KeyRange(options.get("from", "").encode(), None if end is None else end.encode())
+        self._keys = either(KeyRange.of_prefix(options.get("prefix", "").encode()) & bounds)
+        self._rows = number(options, "rows_per_task", TASK_ROWS)
         self._schema = object_schema(self._columns)
         with open_at(self._place) as lake:
             self._commit = lake.repository(self._repository).commit_of(self._ref).id
@@ -150,9 +150,9 @@ class _Objects:
 class _Changes:
     """The changes of a branch's commits."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._options = FeedOptions(given)
-        self._feed = RowsFeed(given, self._options) if given.get("path") else ObjectsFeed(given)
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = FeedOptions(options)
+        self._feed = RowsFeed(options, self._options) if options.get("path") else ObjectsFeed(options)
 
     def schema(self) -> StructType:
         return self._feed.schema()

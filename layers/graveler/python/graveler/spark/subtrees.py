@@ -53,7 +53,7 @@ class SubtreeTask:
         self._split = split
         self._columns = columns
         self._run = run
-        self._gaps = [first for first, _ in done]
+        self._gaps = [first_key for first_key, _ in done]
         self._ends = [last for _, last in done]
         self._checkpoint = checkpoint
 
@@ -91,19 +91,19 @@ class SubtreeTask:
                 duplicates = 0
 
         for keys, packed, ids in rows.distinct(batches):
-            at = 0
-            while at < len(keys):
-                here = bisect_right(self._gaps, keys[at])
-                end = len(keys) if here == len(self._gaps) else bisect_left(keys, self._gaps[here], at)
-                if writer is None or here != gap:
+            position = 0
+            while position < len(keys):
+                key_gap = bisect_right(self._gaps, keys[position])
+                end = len(keys) if key_gap == len(self._gaps) else bisect_left(keys, self._gaps[key_gap], position)
+                if writer is None or key_gap != gap:
                     finish(ends=False)
-                    writer, gap = TreeWriter(self._store, self._split), here
-                some = None if ids is None else ids[at * ID_BYTES : end * ID_BYTES]
-                writer.add(keys[at:end], packed[at:end], some)
+                    writer, gap = TreeWriter(self._store, self._split), key_gap
+                some = None if ids is None else ids[position * ID_BYTES : end * ID_BYTES]
+                writer.add(keys[position:end], packed[position:end], some)
                 gave_way = bisect_right(rows.repeated, keys[end - 1])
                 duplicates += gave_way
                 del rows.repeated[:gave_way]
-                at = end
+                position = end
         finish(ends=True)
         done = Subtrees(trees, rows.bad, rows.samples)
         if self._checkpoint is not None:
@@ -161,7 +161,9 @@ class _Rows:
                 if key < some_keys[-1]:
                     raise InvalidError(f"rows are not in ascending order: {key!r} comes after {some_keys[-1]!r}")
                 self.repeated.append(key)
-                some_packed[-1] = max(some_packed[-1], record, key=lambda one: (self._time(key, one), one))
+                some_packed[-1] = max(
+                    some_packed[-1], record, key=lambda candidate: (self._time(key, candidate), candidate)
+                )
                 continue
             some_keys.append(key)
             some_packed.append(record)
@@ -200,18 +202,18 @@ class _Rows:
             try:
                 (some_keys, _, some_packed), _ = self._reader.block(Batch((number,), row), 0)
             except ListingError as error:
-                what = f"column {error.column!r}: {error.value!r} " if error.column else ""
-                self._refuse(row[self._name][0], what + error.why)
+                subject = f"column {error.column!r}: {error.value!r} " if error.column else ""
+                self._refuse(row[self._name][0], subject + error.why)
                 continue
             keys += some_keys
             packed += some_packed
         return keys, packed
 
-    def _refuse(self, name: object, why: str) -> None:
+    def _refuse(self, name: object, reason: str) -> None:
         self.bad += 1
         if len(self.samples) < SAMPLES:
             shown = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else repr(name)
-            self.samples.append(BadRow(shown[:200], why[:500]))
+            self.samples.append(BadRow(shown[:200], reason[:500]))
 
 
 def _values(column: Any) -> list[Any]:

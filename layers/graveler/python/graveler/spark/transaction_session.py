@@ -21,17 +21,17 @@ from graveler.spark.handles import CONFIGURED, LakeLike, Reachable, Reached, con
 T = TypeVar("T")
 
 
-def deciding(
+def choose_session(
     spark: SparkSession | None, repository: Reachable, lake: LakeLike | ServedLake = None
 ) -> SparkSession | None:
     """Return the session that determines the lake if no frame does: the given one, else the active one of this thread.
     :class:`InvalidError` if none is active and nothing else names the lake: the environment's may be another one."""
-    found = spark or SparkSession.getActiveSession()
-    if found is None and "lake" in left_open(repository, lake):
+    session = spark or SparkSession.getActiveSession()
+    if session is None and "lake" in left_open(repository, lake):
         raise InvalidError(
             "no Spark session is active in this thread, so the transaction's lake is unknown; give spark= or lake="
         )
-    return found
+    return session
 
 
 def _expect_writer(spark: SparkSession | None) -> None:
@@ -92,8 +92,8 @@ class Beginning(Generic[T]):
         with self._lock:
             configured = configured_by(spark, self._open)
             if self._begun is None:
-                found = self._stack.enter_context(reached(spark, self._repository, self._lake))
-                self._begun, self._configured = self._begin(found), configured
+                repository = self._stack.enter_context(reached(spark, self._repository, self._lake))
+                self._begun, self._configured = self._begin(repository), configured
             elif spark is not None and configured != self._configured:
                 name = next(name for name in self._open if configured[name] != self._configured[name])
                 raise InvalidError(

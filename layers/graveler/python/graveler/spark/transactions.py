@@ -243,29 +243,32 @@ def transaction(
         check_tag(tag)
     application = application_of(app_id, version)
 
-    def begin(block: ExitStack, found: Reached) -> Begun:
-        if not isinstance(found, OpenRepository):
-            found.expect_permitted(branch)
-        if application is not None and (done := found.written_by(branch, application)) is not None:
-            return Begun(found, "", done, application)
+    def begin(block: ExitStack, opened: Reached) -> Begun:
+        if not isinstance(opened, OpenRepository):
+            opened.expect_permitted(branch)
+        if application is not None and (done := opened.written_by(branch, application)) is not None:
+            return Begun(opened, "", done, application)
         if tag is not None:
-            expect_free(found, tag)
-        return Begun(found, block.enter_context(hidden_branch(found, branch, by, keep_on_error=keep_on_error)))
+            expect_free(opened, tag)
+        return Begun(
+            opened,
+            block.enter_context(hidden_branch(opened, branch, by, keep_on_error=keep_on_error)),
+        )
 
     with ExitStack() as outer:
         with ExitStack() as block:
-            beginning = Beginning(outer, repository, lake, lambda found: begin(block, found))
+            beginning = Beginning(outer, repository, lake, lambda opened: begin(block, opened))
             beginning.early(spark or SparkSession.getActiveSession())
             work = Transaction(beginning, branch, message, dict(metadata or {}), tag)
             yield work
             begun = beginning.begun
             if begun is not None:
-                folders = tuple(one.path for one in work.written)
-                what = Work(
+                folders = tuple(dataset.path for dataset in work.written)
+                work_terms = Work(
                     work.branch, tuple(work.replaced), folders, work.message, work.metadata, application, work.tag
                 )
                 work.merged = begun.done or finish(
-                    begun.repository, begun.hidden, what, by, allow_empty=allow_empty, keep=keep_unlanded
+                    begun.repository, begun.hidden, work_terms, by, allow_empty=allow_empty, keep=keep_unlanded
                 )
             elif not allow_empty:
                 raise no_changes(branch, "no frame was written")
@@ -275,18 +278,23 @@ def transaction(
 
 def _entries(repository: Reached, key: str, folder: str, files: Sequence[WrittenFile]) -> list[ObjectEntry]:
     """Return entries of Spark's files as they are in the store. :class:`UnavailableError` if the store's differ."""
-    stored = {one.key: one for one in stored_below(repository.namespace, key, [file.name for file in files])}
+    stored = {
+        stored_object.key: stored_object
+        for stored_object in stored_below(repository.namespace, key, [file.name for file in files])
+    }
     entries = []
     for file in files:
-        found = stored.get(f"{key}/{file.name}")
-        if found is None or found.size != file.size:
-            has = "it has none" if found is None else f"it has {found.size}"
+        stored_file = stored.get(f"{key}/{file.name}")
+        if stored_file is None or stored_file.size != file.size:
+            has = "it has none" if stored_file is None else f"it has {stored_file.size}"
             raise UnavailableError(
                 f"Spark wrote {file.size} bytes to {key}/{file.name}, but the object store says that {has}; "
                 "nothing was linked"
             )
-        address = f"{repository.repository.namespace}/{found.key}"
-        entries.append(ObjectEntry(f"{folder}/{file.name}", address, found.size, found.etag, int(found.modified)))
+        address = f"{repository.repository.namespace}/{stored_file.key}"
+        entries.append(
+            ObjectEntry(f"{folder}/{file.name}", address, stored_file.size, stored_file.etag, int(stored_file.modified))
+        )
     return entries
 
 

@@ -45,15 +45,15 @@ def stored_below(objects: Objects, folder: str, names: Collection[str]) -> Itera
     if not names:  # a partitioned frame without rows: even the folder is missing
         return
     keys = {f"{folder}/{name}" for name in names}
-    stored = [one for one in objects.list(f"{folder}/") if one.key in keys]
+    stored = [stored_object for stored_object in objects.list(f"{folder}/") if stored_object.key in keys]
     if not isinstance(objects, FolderObjects):
         yield from stored
         return
     with ThreadPoolExecutor(_THREADS, "graveler-spark") as pool:
-        digests = pool.map(partial(_settled, objects), (one.key for one in stored))
-        for one, digest in zip(stored, digests, strict=True):
-            yield StoredObject(one.key, one.size, digest, one.modified)
-    _settle_folders(objects.file_of(folder), (objects.file_of(one.key).parent for one in stored))
+        digests = pool.map(partial(_settled, objects), (stored_object.key for stored_object in stored))
+        for stored_object, digest in zip(stored, digests, strict=True):
+            yield StoredObject(stored_object.key, stored_object.size, digest, stored_object.modified)
+    _settle_folders(objects.file_of(folder), (objects.file_of(stored_object.key).parent for stored_object in stored))
 
 
 def _settled(objects: FolderObjects, key: str) -> str:

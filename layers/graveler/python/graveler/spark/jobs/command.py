@@ -47,15 +47,15 @@ def main(argv: Sequence[str] | None = None, spark: "SparkSession | None" = None)
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the job's arguments; ``command`` is a list of words."""
-    made = argparse.ArgumentParser(
+    argument_parser = argparse.ArgumentParser(
         prog=f"python -m graveler.spark.jobs.{_NAME}",
         description=_ABOUT,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    location_arguments(made, served=True)
-    made.add_argument("command", nargs="...", metavar="COMMAND …", help="the command and its arguments")
-    return made
+    location_arguments(argument_parser, served=True)
+    argument_parser.add_argument("command", nargs="...", metavar="COMMAND …", help="the command and its arguments")
+    return argument_parser
 
 
 def _run(arguments: argparse.Namespace, spark: "SparkSession | None") -> int:
@@ -72,8 +72,8 @@ def _run(arguments: argparse.Namespace, spark: "SparkSession | None") -> int:
             environment = {name: value for name, value in environment.items() if name not in (LOGIN, TOKEN)}
             environment |= {KEY_ID: location.key_id, SECRET: location.secret}
     else:
-        given = ((name, getattr(arguments, name)) for name in LOCATION_OPTIONS)
-        options = [word for name, value in given if value for word in (f"--{name.replace('_', '-')}", value)]
+        location_values = ((name, getattr(arguments, name)) for name in LOCATION_OPTIONS)
+        options = [word for name, value in location_values if value for word in (f"--{name.replace('_', '-')}", value)]
     # A separate process: the command line owns its standard streams, and no layer below it may import it.
     command = [sys.executable, "-m", "graveler.cli", *options, *arguments.command]
     with handed_on(environment) as (shown, descriptors):

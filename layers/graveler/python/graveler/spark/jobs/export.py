@@ -39,37 +39,45 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(given: Given) -> tuple[str, Figures]:
+def _run(job: Given) -> tuple[str, Figures]:
     # pyspark and pyarrow: not for --help
     from graveler.spark.exports import OBJECTS_PER_TASK, export
     from graveler.spark.manifests import manifest
 
-    arguments = given.arguments
+    arguments = job.arguments
     if arguments.manifest is not None:
         if arguments.verify:
             raise InvalidError("a manifest is always rewritten; leave out --verify")
-        made = manifest(
-            given.spark,
-            given.reached,
+        written_manifest = manifest(
+            job.spark,
+            job.reached,
             arguments.ref,
             arguments.prefix,
             arguments.destination,
             format=arguments.manifest,
         )
-        told = f"{made.files:,} files ({made.size:,} bytes) of {arguments.ref!r} named in {len(made.keys):,} files"
-        figures = {"commit": made.commit_id, "files": made.files, "size": made.size, "manifests": len(made.keys)}
-        return f"{told} at {arguments.destination}", figures
+        summary = (
+            f"{written_manifest.files:,} files ({written_manifest.size:,} bytes) of {arguments.ref!r} "
+            f"named in {len(written_manifest.keys):,} files"
+        )
+        figures = {
+            "commit": written_manifest.commit_id,
+            "files": written_manifest.files,
+            "size": written_manifest.size,
+            "manifests": len(written_manifest.keys),
+        }
+        return f"{summary} at {arguments.destination}", figures
     report = export(
-        given.spark,
-        given.reached,
+        job.spark,
+        job.reached,
         arguments.ref,
         arguments.destination,
         prefix=arguments.prefix,
         verify=arguments.verify,
         objects_per_task=arguments.objects_per_task or OBJECTS_PER_TASK,
     )
-    told = f"wrote {report.written:,} objects ({report.size:,} bytes) and removed {report.removed:,}"
-    return f"{told} at {arguments.destination}, now at commit {report.commit_id[:16]}", to_builtins(report)
+    summary = f"wrote {report.written:,} objects ({report.size:,} bytes) and removed {report.removed:,}"
+    return f"{summary} at {arguments.destination}, now at commit {report.commit_id[:16]}", to_builtins(report)
 
 
 JOB = Job("export", _ABOUT, _arguments, _run, served=True)

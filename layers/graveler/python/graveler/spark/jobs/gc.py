@@ -41,20 +41,20 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--partitions", type=int, metavar="N", help="intervals of the listing; default: three per core")
 
 
-def _run(given: Given) -> tuple[str, Figures]:
+def _run(job: Given) -> tuple[str, Figures]:
     from graveler.spark.garbage import SparkEngine  # pyspark: not for --help
 
-    arguments = given.arguments
+    arguments = job.arguments
     if arguments.rate <= 0 or (arguments.partitions is not None and arguments.partitions < 1):
         raise InvalidError("--rate and --partitions must be positive")
     mode = Mode.QUARANTINE if arguments.quarantine else Mode.DELETE if arguments.delete else None
-    options = Options(mode, given.repository.grace, given.repository.skew, rate=arguments.rate, parquet=is_possible())
-    garbage = Garbage(given.repository, options, SparkEngine(given.spark, parts=arguments.partitions))
+    options = Options(mode, job.repository.grace, job.repository.skew, rate=arguments.rate, parquet=is_possible())
+    garbage = Garbage(job.repository, options, SparkEngine(job.spark, parts=arguments.partitions))
     summary = garbage.plan() if arguments.dry_run else garbage.run()
-    found = sum(tally.files for tally in summary.plan.found.values())
+    files = sum(tally.files for tally in summary.plan.found.values())
     size = sum(tally.bytes for tally in summary.plan.found.values())
-    told = (
-        f"run {summary.plan.run}, {summary.plan.mode.value}: {found:,} files ({size:,} bytes) to collect; "
+    line = (
+        f"run {summary.plan.run}, {summary.plan.mode.value}: {files:,} files ({size:,} bytes) to collect; "
         f"{summary.plan.commits:,} commits, {summary.plan.ranges_read:,} of {summary.plan.ranges:,} ranges read"
     )
     figures = {
@@ -65,7 +65,7 @@ def _run(given: Given) -> tuple[str, Figures]:
         "ranges": summary.plan.ranges,
         "ranges_read": summary.plan.ranges_read,
     }
-    return told, figures
+    return line, figures
 
 
 JOB = Job("gc", _ABOUT, _arguments, _run)

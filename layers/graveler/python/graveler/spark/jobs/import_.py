@@ -33,10 +33,10 @@ An interrupted import continues where it stopped if the job is run again with th
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--branch", required=True, help="the branch to commit to")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--inventory", metavar="MANIFEST", help="manifest.json, or symlink.txt, of an S3 Inventory")
-    what.add_argument("--listing", metavar="PATH", nargs="+", help="tables in files or folders")
-    what.add_argument("--prefix", metavar="URL", help="a prefix of addresses")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--inventory", metavar="MANIFEST", help="manifest.json, or symlink.txt, of an S3 Inventory")
+    source.add_argument("--listing", metavar="PATH", nargs="+", help="tables in files or folders")
+    source.add_argument("--prefix", metavar="URL", help="a prefix of addresses")
     parser.add_argument(
         "--format", choices=("parquet", "orc", "csv"), default="", help="format of --listing [default: by suffix]"
     )
@@ -67,12 +67,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(given: Given) -> tuple[str, Figures]:
+def _run(job: Given) -> tuple[str, Figures]:
     # pyspark and pyarrow: not for --help
     from graveler.spark.importing import BadRowsError, import_listing
     from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
 
-    arguments = given.arguments
+    arguments = job.arguments
     options = ListingOptions(
         arguments.source, arguments.destination, arguments.base, (), arguments.url_encoded, arguments.folders
     )
@@ -81,20 +81,20 @@ def _run(given: Given) -> tuple[str, Figures]:
             raise InvalidError(
                 "--prefix gives both the place of the objects and the prefix to remove; leave out --source and --base"
             )
-        rows, label, checkpoint = list_prefix(given.spark, given.reached, arguments.prefix), arguments.prefix, ""
+        rows, label, checkpoint = list_prefix(job.spark, job.reached, arguments.prefix), arguments.prefix, ""
     else:
         columns = [name.strip() for name in arguments.columns.split(",") if name.strip()]
         source = (
-            read_tables(given.spark, arguments.listing, arguments.format, columns)
+            read_tables(job.spark, arguments.listing, arguments.format, columns)
             if arguments.inventory is None
-            else read_inventory(given.spark, arguments.inventory, columns)
+            else read_inventory(job.spark, arguments.inventory, columns)
         )
         options = replace(options, url_encoded=arguments.url_encoded or source.url_encoded)
         rows, label, checkpoint = source.rows, source.label, source.version
     try:
         report = import_listing(
-            given.spark,
-            given.reached,
+            job.spark,
+            job.reached,
             arguments.branch,
             rows,
             options,
@@ -119,8 +119,8 @@ def _run(given: Given) -> tuple[str, Figures]:
         "changes": to_builtins(changes),
     }
     changed = ", ".join(
-        f"{number:,} {what}"
-        for number, what in (
+        f"{number:,} {change}"
+        for number, change in (
             (changes.added, "added"),
             (changes.replaced, "replaced"),
             (changes.removed, "removed"),
@@ -130,13 +130,13 @@ def _run(given: Given) -> tuple[str, Figures]:
     if report.built is None:
         return f"commit {report.commit.id[:16]} was created by an earlier run of this request: {changed}", figures
     built = report.built
-    made = "no commit, a dry run" if arguments.dry_run else f"commit {report.commit.id[:16]}"
-    told = (
-        f"{built.objects:,} objects ({built.size:,} bytes) in {built.ranges:,} ranges to {arguments.branch!r}, {made}: "
+    outcome = "no commit, a dry run" if arguments.dry_run else f"commit {report.commit.id[:16]}"
+    line = (
+        f"{built.objects:,} objects ({built.size:,} bytes) in {built.ranges:,} ranges to {arguments.branch!r}, {outcome}: "
         f"{changed}; "
         f"{built.duplicates:,} duplicates, {built.bad:,} bad rows, {built.resumed:,} objects from an earlier run"
     )
-    return told, {**figures, **to_builtins(built)}
+    return line, {**figures, **to_builtins(built)}
 
 
 JOB = Job("import", _ABOUT, _arguments, _run, served=True)
