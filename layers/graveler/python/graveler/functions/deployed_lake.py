@@ -1,4 +1,4 @@
-"""Opening the lake of a deployment: DynamoDB, S3, and caches that count their hits and misses.
+"""The lake of a deployment: DynamoDB, S3, and caches that count their hits and misses.
 
 A file of a tree is looked for in this process's memory, then in ``/tmp``, then in the file system that functions share (if any),
 then in S3. A cache's failure, since a disk is full or a file system is missing, is counted, and S3 has the file.
@@ -27,7 +27,7 @@ _NOTES_SHARE: Final = 8
 
 
 class Counted:
-    """A cache that calls ``found`` for each hit, and ``missed`` for each miss."""
+    """A cache that calls ``hit`` and ``miss`` for each of these."""
 
     def __init__(
         self, cache: Cache, hit: Callable[[], None] = lambda: None, miss: Callable[[], None] = lambda: None

@@ -1,4 +1,4 @@
-"""The entry points: an event of API Gateway in, its response out, by the application that every face runs.
+"""Entry points: they turn an event of API Gateway into its response, by the application that every interface runs.
 
 Lambda carries 6 MB each way. Larger requests are refused here with an explanation, before the gateway refuses them without one; a
 page that would be too large is shortened.

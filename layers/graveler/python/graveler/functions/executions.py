@@ -1,4 +1,4 @@
-"""Operations that outlive a request and are cut into parts: an execution of a state machine for each attempt."""
+"""Starter of operations in parts: one execution of a state machine for each attempt."""
 
 import re
 from hashlib import sha256
@@ -25,7 +25,7 @@ class Executions(Protocol):
 
 
 class ExecutionStarter:
-    """Starts executions of a state machine. Called twice for one attempt, it starts one."""
+    """A starter of executions of a state machine. Called twice for one attempt, it starts one."""
 
     def __init__(self, executions: Executions) -> None:
         self._executions = executions

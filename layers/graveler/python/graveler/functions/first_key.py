@@ -1,5 +1,5 @@
-"""The first access key of a deployment: made once, and kept in a secret of AWS Secrets Manager. And the key that seals the
-secrets in the table, which no other function may make.
+"""The first access key of a deployment, created once and stored in AWS Secrets Manager; and the key that seals the secrets in the
+table, which no other function may create.
 
 A custom resource of the stack (``infra/api.py``) triggers this when the stack is created, and again when it is updated. A lake
 that ever had a key gets none: no update changes a key or restores one that was revoked. Nothing is deleted with the resource,

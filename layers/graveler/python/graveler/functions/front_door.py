@@ -1,5 +1,5 @@
-"""Closing the way around CloudFront: with a firewall before the API, CloudFront adds a secret header to each request, and
-functions refuse requests without it, since an HTTP API always accepts requests under its own name.
+"""Refusal of requests that bypass CloudFront. With a firewall before the API, CloudFront adds a secret header to each request. An
+HTTP API also accepts requests under its own name, so functions refuse those without the header.
 
 CloudFront replaces any header of that name from a client:
 https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/add-origin-custom-headers.html
@@ -17,7 +17,7 @@ REFUSAL: Final = "the API is available only under its deployment's domain name; 
 
 
 class FrontDoor:
-    """Admits requests that have one of ``secrets`` in their header: of two, the ones before and after a rotation. Without
+    """A gate for requests that have one of ``secrets`` in their header. There are two secrets around a rotation. Without
     secrets, all requests are admitted."""
 
     def __init__(self, secrets: tuple[str, ...]) -> None:

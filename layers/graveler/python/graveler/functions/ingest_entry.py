@@ -1,4 +1,5 @@
-"""Ingest in a function: messages of a queue in, the IDs of those to deliver again out; and the clock, for commits.
+"""Ingest in a function: it takes messages of a queue, returns the IDs of those to deliver again, and makes the commits that the
+clock makes due.
 
 A message that cannot succeed goes to the queue of dead letters at once, and one that failed too often when it comes for the last
 time, with its reason as the attribute ``reason``: so an operator sees why, and nothing is tried in vain. If that queue is not

@@ -1,4 +1,4 @@
-"""Operations that outlive a request, where the process does not: they go through a queue to a function that has the time.
+"""Starter of operations by a queue, for processes that end with their request: another function takes the message.
 
 A function stops as soon as it has responded, so nothing may be left to its threads. The message names the operation; the
 operation itself is in the table, as everywhere.
@@ -36,7 +36,7 @@ class OperationMessage(msgspec.Struct, frozen=True):
 
 
 class QueueStarter:
-    """Sends messages about operations to a queue."""
+    """A starter that sends messages about operations to a queue."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue

@@ -1,5 +1,5 @@
-"""The parts that a process renews when it is a copy of another one: SnapStart takes a snapshot of a function that Lambda has
-initialised, and all its processes start from that.
+"""Renewal of a process that starts from a snapshot. SnapStart takes a snapshot of a function that Lambda has initialised, and all
+processes of the function start from it.
 
 https://docs.aws.amazon.com/lambda/latest/dg/snapstart-uniqueness.html
 """

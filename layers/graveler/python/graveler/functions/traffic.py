@@ -1,4 +1,5 @@
-"""Counts of a function's requests, retries included, of where it found the files of trees, and of its caches' failures."""
+"""Counts of a function's requests (retries included), of the places where it found files of trees, and of its caches'
+failures."""
 
 from enum import Enum, auto
 from threading import Lock

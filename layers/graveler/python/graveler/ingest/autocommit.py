@@ -1,4 +1,4 @@
-"""The commit that a rule's policy asks for: made once, even if processes die, and however many find it due.
+"""The commit that a rule's policy requires. It is made once, even if processes die, and even if several find it due.
 
 1. The pending changes are set aside, under a number (a conditional write).
 2. The ordinary commit, with a request id drawn in step 1: a repetition returns the same commit.

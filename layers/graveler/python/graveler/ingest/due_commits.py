@@ -69,7 +69,7 @@ class Looked(Struct, frozen=True):
 
 
 class DueCommits:
-    """The check of a lake for due commits, which makes them."""
+    """A check of a lake that makes the commits that are due."""
 
     def __init__(self, lake: Lake, clock: Clock, committer: AutoCommitter) -> None:
         self._lake = lake

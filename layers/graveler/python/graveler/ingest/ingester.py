@@ -1,5 +1,5 @@
-"""A batch of events in, a result for each out: afterwards the branch reflects the events, even if they came twice, late or in
-pieces.
+"""Processing of a batch of events, with a result for each. Afterwards the branch reflects the events, even if they came twice,
+late or in several batches.
 
 All rules of one branch are staged together. Their events are grouped by key and compared with the ledger, and new ones are
 staged: last events, the rules' counts and the changes in one transaction per :data:`CHUNK` keys. A failure affects only the
@@ -63,7 +63,7 @@ class _Work(Struct, frozen=True):
 
 
 class Ingester:
-    """The application of events to the branches of a lake. May be created for each batch, and many may run at once. Commits that
+    """A processor of events for the branches of a lake. It may be created for each batch, and many may run at once. Commits that
     are too much for one call go to ``long``, if given."""
 
     def __init__(self, lake: Lake, clock: Clock, long: LongCommits | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The outcome of one object's events: what is staged, and what is recorded of them.
+"""The outcome of one object's events: the change to stage, and the event to record.
 
 The newest event counts, by its sequencer, and one older than the last applied one is stale. Two cases are special:
 
@@ -29,8 +29,8 @@ from graveler.model import ObjectEntry
 
 
 class Task(Struct, frozen=True):
-    """An event that a rule wants: ``position`` is that in the batch, ``window`` the beginning of the clock window it counts to,
-    if the rule has windows, and ``stated`` that of the one it names."""
+    """An event that a rule takes. ``position`` is its index in the batch. If the rule has windows, ``window`` is the beginning of
+    the clock window that the event counts to, and ``stated`` that of the window that it names."""
 
     position: int
     event: ObjectEvent

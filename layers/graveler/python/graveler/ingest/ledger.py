@@ -1,4 +1,4 @@
-"""The last ingested event of each object: it makes a repeated event no change, and an older one harmless.
+"""The last ingested event of each object. By it a repeated event changes nothing, and an older one does no harm.
 
 An item per rule and key holds the sequencer of the newest applied event. It is written in one transaction with the change itself,
 on condition that it is unchanged since it was read. So no concurrent process applies an event over a newer one, and one that dies

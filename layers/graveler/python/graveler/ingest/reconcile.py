@@ -70,7 +70,7 @@ class _Difference(Struct, frozen=True):
 
 
 class Reconciler:
-    """The reconciliation of rules of the lake whose ``tables`` are given."""
+    """A reconciler of rules with their sources, for a lake by its ``tables``."""
 
     def __init__(self, tables: Tables, clock: Clock) -> None:
         self._tables = tables

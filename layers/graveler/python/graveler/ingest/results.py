@@ -44,7 +44,7 @@ class Result(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """``results`` of the events, in order, and the commits made meanwhile. ``unread`` are repositories and rules that cannot be
+    """The ``results`` of events, in order, and the commits made meanwhile. ``unread`` are repositories and rules that cannot be
     read; only :meth:`graveler.ingest.ingester.Ingester.commit_due` reports ``overdue``."""
 
     results: tuple[Result, ...]

@@ -1,4 +1,4 @@
-"""The match of objects to rules: a tree of the rules' folders, so that an event checks only those above its key.
+"""A tree of the rules' folders, so that an event is compared only with the rules above its key.
 
 Rules are compiled once per batch. Then an event costs as many steps as its key has folders, and the rules it meets there, however
 many others exist. Sources end with a slash or are whole buckets, so only folders need to be compared.

@@ -37,7 +37,7 @@ _Named = tuple[str, str]
 
 
 class Ingest(Protocol):
-    """The performer of the work: this process, or a server."""
+    """The interface to whatever processes events: this process, or a server."""
 
     def process(self, events: Sequence[ObjectEvent]) -> Batch:
         """See :meth:`graveler.ingest.ingester.Ingester.process`."""
@@ -81,7 +81,7 @@ class _Waiting(Struct, Generic[T]):
 
 
 class Again(Generic[K, T]):
-    """Failed items by key, and when each is retried."""
+    """Failed items by key, each with the time of its next retry."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

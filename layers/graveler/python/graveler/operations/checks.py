@@ -12,7 +12,7 @@ KIND: Final = "check"
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
-    """The checks to make, and whether to repair. As the arguments of :meth:`OpenRepository.fsck`."""
+    """The checks to make, and whether to repair: the arguments of :meth:`OpenRepository.fsck`."""
 
     repair: bool = False
     reflog: bool = True
@@ -23,7 +23,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
 
 def check_repository(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
     """Check the repository, store the findings (a :class:`graveler.lake.fsck.findings.Report`), and return the operation's ID.
-    Run again, it checks again. Costs as :meth:`OpenRepository.fsck`, and one object write."""
+    A repeated run checks again. Costs as :meth:`OpenRepository.fsck`, and one object write."""
     parameters = msgspec.json.decode(request, type=CheckRequest)
 
     def progress(_phase: str, _done: int, _total: int) -> None:

@@ -1,7 +1,8 @@
-"""Claims on the parts of an operation: no other process begins a part again while its worker is alive.
+"""Claims on the parts of an operation: while a part's worker is alive, no other process begins that part.
 
-A service that lost a function's response calls it once more while it works; so does another attempt of the operation. Two workers
-on one part do no harm, only the same work twice: so this rests on a lease (:mod:`graveler.lake.leases`), and no promise on this.
+A service that lost a function's response calls the function again while it works; another attempt of the operation does so, too.
+Two workers on one part do no harm, but they do the same work twice. So a lease is enough here (:mod:`graveler.lake.leases`), and
+no promise rests on it.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Operations for other workers: this process records them, and makes a worker begin.
+"""Dispatcher of operations to other workers: this process records an operation, and makes a worker begin.
 
 A function stops as soon as it has responded, so nothing may be left to its threads. A :class:`Starter` makes a worker begin: by a
 message to a queue, or an execution of a state machine.

@@ -9,7 +9,7 @@ KIND: Final = "dump"
 
 
 def dump_repository(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Make a dump, and return its ID. Run again, it makes another one: the output of a run that died is not a dump, but garbage.
+    """Make a dump, and return its ID. A repeated run makes another dump; what a killed run has written is garbage.
     Cost: as :meth:`OpenRepository.dump`."""
     del operation_id, request  # the request has no parameters
     done = 0

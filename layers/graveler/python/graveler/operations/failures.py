@@ -1,4 +1,4 @@
-"""The reason why an operation ended, as the error that its verb would have raised."""
+"""Errors of ended operations: the ones that their verbs would have raised."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,7 @@
 """The operation *import-listing*: a zero-copy import of the objects in a listing that a client has uploaded, as one commit.
 
-The listing is a CSV as :mod:`graveler.lake.importing.sent_listing` writes it: in order, with paths below the destination and
-physical addresses. Its sender may have written anything, so all of it is checked here.
+The listing is a CSV in the format of :mod:`graveler.lake.importing.sent_listing`: sorted, with paths below the destination and
+physical addresses. A client wrote it, so every line is checked.
 """
 
 from collections.abc import Mapping

@@ -100,7 +100,7 @@ class Published(Struct, frozen=True):
 
 
 class Machine:
-    """Runs single steps on the repositories of a lake. ``sizes`` sets how large parts are."""
+    """A runner of single steps on the repositories of a lake. ``sizes`` sets the size of parts."""
 
     def __init__(self, lake: Lake, *, clock: Clock | None = None, sizes: Sizes | None = None) -> None:
         self._lake = lake

@@ -18,16 +18,17 @@ from graveler.requests.importing import Imported
 T = TypeVar("T")
 
 AT_ONCE: Final = 2
-"""Number of parts that a long-lived worker processes at the same time. Processes shared by all parts do most of the work
-(:mod:`graveler.runtime.crew`); reads, waits and joins of one part leave none of them idle. Each holds some ranges."""
+"""Number of parts that a long-lived worker processes at the same time. Worker processes that all parts share do most of the work
+(:mod:`graveler.runtime.crew`); with two parts they stay busy while one part reads, waits or joins. Each part holds some ranges in
+memory."""
 
 _PAUSES: Final = (0.5, 2.0)
 """Seconds to wait before each retry of a step."""
 
 
 def do_in_parts(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
-    """Run all the steps of an operation, :data:`AT_ONCE` parts at a time; return its commit's ID (nothing for a dry run). Run
-    again, it goes on with the first unfinished part, and finds an existing commit (promise C4). Failures due to concurrent
+    """Run all the steps of an operation, :data:`AT_ONCE` parts at a time; return its commit's ID (nothing for a dry run). A
+    repeated run continues with the first unfinished part, and returns an existing commit (promise C4). Failures due to concurrent
     writers, a resource's refusal, or a dead worker process are retried a few times."""
     del request  # it is in the operation's item, with everything else needed
     operation = Operations(repository.tables, repository.repository.uid).get(operation_id)

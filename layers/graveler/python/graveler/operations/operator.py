@@ -17,7 +17,7 @@ from graveler.operations.work import CANCELLED
 from graveler.storage.tables.port import Tables
 
 MAX_ATTEMPTS: Final = 5
-"""Number of times that a worker begins an operation before it is given up because its workers die."""
+"""Number of times that workers begin an operation. If the last of them dies, too, the operation fails."""
 
 SILENT: Final = 60.0
 """Seconds without a sign, after a claim ran out or before the first one, from which on a sweep considers an operation dead."""
@@ -50,9 +50,9 @@ class Operator(ABC):
     def start(
         self, repository: OpenRepository, kind: str, request: bytes, operation_id: str = "", *, branch: str = ""
     ) -> Operation:
-        """Record an operation and make a worker begin. With the ID of an existing operation, nothing new begins, and that one is
-        returned. One table write, one read more if it exists. ``branch`` is the branch that it changes. :class:`ForbiddenError`
-        for a kind that this deployment does not run."""
+        """Record an operation and make a worker begin. If an operation with this ID exists, return it; nothing new begins. One
+        table write, one read more if it exists. ``branch`` is the branch that it changes. :class:`ForbiddenError` for a kind that
+        this deployment does not run."""
         operation = self._new(kind, request, operation_id, branch=branch)
         if not self._operations(repository).add(operation):
             return self._joined(repository, self.look(repository, operation.id))
@@ -70,8 +70,8 @@ class Operator(ABC):
         branch: str = "",
         request_id: str = "",
     ) -> Operation:
-        """Start an operation as :meth:`start`, unless one that was ``request_name`` for in the same words exists and ``joins``
-        it: then return that one. ``request_id`` is the client's ID of the request (promise C4). Two table reads at most and one
+        """Start an operation as :meth:`start`, unless one with the same ``request_name`` exists and ``joins`` accepts it: then
+        return that one. ``request_id`` is the client's ID of the request (promise C4). Two table reads at most and one
         transaction."""
         operation = self._new(kind, request, "", branch=branch, request_name=request_name, request_id=request_id)
         current = self._operations(repository).begin(operation, joins)
@@ -81,7 +81,7 @@ class Operator(ABC):
         return operation
 
     def of_request(self, repository: OpenRepository, request_name: str) -> Operation | None:
-        """Return the newest operation that was ``request_name`` for in these words, or None. One table read, one more if it
+        """Return the newest operation with this ``request_name``, or None. One table read, one more if it
         exists."""
         return self._operations(repository).of_request(request_name)
 
@@ -109,11 +109,11 @@ class Operator(ABC):
         return operation
 
     def sweep(self, repository: OpenRepository, only: Collection[str] | None = None) -> int:
-        """Find operations whose workers died, and return their number: those begun often are marked as failed, others begin
-        again, as do those that no worker has taken up. A worker has died if an earlier sweep by this process found the same sign
-        of life, the claim's length and a minute ago. ``only`` limits it to these IDs. An operation that cannot be begun, or read,
-        is left to the next sweep, and does not stop the others. One table read for each thousand operations; two and two writes
-        for each dead one."""
+        """Find operations whose workers died, and return their number. Operations that have begun often are marked as failed;
+        others begin again, as do those that no worker has taken up. A worker has died if an earlier sweep by this process found
+        the same sign of life, the claim's length and a minute ago. ``only`` limits it to these IDs. An operation that cannot be
+        begun, or read, is left to the next sweep, and does not stop the others. One table read for each thousand operations; two
+        and two writes for each dead one."""
         dead = 0
         for operation in self._operations(repository).all(self._damaged):
             if operation.is_finished or (only is not None and operation.id not in only):
@@ -204,7 +204,7 @@ class Operator(ABC):
         return operation.kind in self._known and not held
 
     def _begin_again(self, repository: OpenRepository, operation: Operation, silent: float = 0.0) -> Operation:
-        """Make a new worker begin a dead operation; of several callers that find it, one succeeds."""
+        """Make a new worker begin a dead operation. If several callers find it, one succeeds."""
 
         def adopt(now: Operation) -> Operation | None:
             if now.is_finished or not self._is_dead(repository, now, silent):

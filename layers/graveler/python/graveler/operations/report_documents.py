@@ -2,7 +2,7 @@
 
     _graveler/operations/<operation>/report
 
-It is collected as garbage like these, a grace period after the operation has ended.
+Like those files it is garbage a grace period after the operation has ended.
 """
 
 from typing import TypeVar

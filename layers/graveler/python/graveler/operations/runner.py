@@ -1,7 +1,7 @@
-"""Running operations in threads of this process, for as long as it lives.
+"""Runner of operations in threads of this process.
 
-Meanwhile a heartbeat renews the claim, records the progress, and checks for cancellation. When the process dies, the claim runs
-out, and the next process that queries the operation, or sweeps, takes it over.
+While an operation runs, a heartbeat renews its claim, records its progress, and checks for cancellation. If the process dies, the
+claim runs out, and the next process that queries the operation, or sweeps, takes it over.
 """
 
 import logging
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class Runner(Operator):
-    """Runs operations of the given ``kinds``, ``threads`` at a time; others wait. A worker that gives no sign of life for
+    """A runner of operations of the given ``kinds``, ``threads`` at a time; others wait. A worker that gives no sign of life for
     ``lease`` seconds counts as dead; it gives one every ``heartbeat`` seconds."""
 
     _hands_over = False

@@ -101,11 +101,11 @@ class Steps:
             _log.warning("the time of import %s could not be stored in the repository's metadata: %s", commit.id, error)
 
     def give_up(self) -> None:
-        """Release what others wait for, after the operation failed."""
+        """Release the branch for others, after the operation failed."""
         self._rounds.give_up()
 
 
 def give_up(repository: OpenRepository, operation: Operation) -> None:
-    """Release what others wait for, if the operation works in parts: it failed, or was cancelled."""
+    """Release the branch for others, if the operation works in parts: it failed, or was cancelled."""
     if operation.kind in REQUESTS:
         Steps(repository, operation).give_up()

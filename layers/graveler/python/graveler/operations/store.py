@@ -1,4 +1,4 @@
-"""The items of operations in the table, and the compare-and-set by which workers agree whose turn it is.
+"""Items of operations in the table, and the compare-and-set by which workers agree on who works.
 
 An operation's recorded end is true. Its commit is published on condition that it still runs (:meth:`Operations.running`), and an
 end without a commit is written on condition that no commit exists (:meth:`Operations.end`): one of the two transactions comes
@@ -371,8 +371,8 @@ class Operations:
         return Check(self._key(operation_id), Matches({_ENDED: None}))
 
     def commits(self, operations: Sequence[Operation]) -> list[str]:
-        """Return the ID of each one's commit, if it exists by now, otherwise an empty text. One table read for each hundred that
-        are not completed, and none for kinds that make no commit."""
+        """Return for each operation the ID of its commit, or an empty text while it has none. One table read for each hundred
+        that are not completed, and none for kinds that make no commit."""
         unfinished = [
             operation
             for operation in operations
@@ -390,13 +390,13 @@ class Operations:
         return self.commits([operation])[0]
 
     def is_held(self, operation: Operation, leases: LeaseWatch, silent: float = 0.0) -> bool:
-        """Return whether its worker may still be at work, as far as this process knows, which has just read it: it gave a sign of
-        life less than the claim's length and ``silent`` seconds ago, by this process's clock. No request."""
+        """Return whether the worker of an operation that was just read may still be at work: it gave a sign of life less than the
+        claim's length and ``silent`` seconds ago, by this process's clock. No request."""
         return leases.is_held(self._lease(operation), str(operation.version), operation.claim + silent)
 
     def wait_for(self, operation: Operation, leases: LeaseWatch, clock: Clock, check: Callable[[], None]) -> None:
-        """Wait until it is over, or its worker has died: :class:`HeldError` as soon as that gives a sign of life. One table read
-        every few seconds."""
+        """Wait until the operation is over, or its worker has died. :class:`HeldError` as soon as the worker gives a sign of
+        life. One table read every few seconds."""
 
         def look() -> tuple[str, None] | None:
             now = self.get(operation.id)

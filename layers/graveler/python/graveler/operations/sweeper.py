@@ -1,4 +1,4 @@
-"""Finding operations whose workers died, in all repositories of a lake: once, or periodically from a thread."""
+"""Sweep of all repositories of a lake for operations whose workers died: once, or periodically from a thread."""
 
 import logging
 import random
@@ -85,7 +85,7 @@ def _believed(lake: Lake, operator: Operator, name: str) -> dict[str, int]:
 
 
 class Sweeper:
-    """Sweeps every ``every`` seconds, the first time soon, until it is closed."""
+    """A thread that sweeps soon, and then every ``every`` seconds, until it is closed."""
 
     def __init__(self, lake: Lake, operator: Operator, every: float = EVERY) -> None:
         self._lake = lake

@@ -1,4 +1,4 @@
-"""The communication with the work of an operation while it runs: progress, cancellation, interruption."""
+"""Interface between a worker and the work of an operation: progress, cancellation, interruption."""
 
 from threading import Event, Lock
 from typing import Final, Protocol
@@ -21,7 +21,7 @@ class GivenUpError(Exception):
 
 
 class Report:
-    """Progress that the work reports while it runs, from any of its threads; and at its end the ``changes`` of an import."""
+    """Progress that work reports while it runs, from any of its threads, and the ``changes`` of a finished import."""
 
     def __init__(self) -> None:
         self._lock = Lock()

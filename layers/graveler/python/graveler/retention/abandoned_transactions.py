@@ -1,4 +1,5 @@
-"""Transactions whose owner was killed: their hidden branches are deleted, so that what only these hold becomes garbage.
+"""Clean-up of transactions whose owner was killed: their hidden branches are deleted, and objects that only these hold become
+garbage.
 
 A transaction is over when its lease (:mod:`graveler.history.owners`) stays unchanged for the lease's whole length, by this
 process's own monotonic clock. No wall clock is involved. Most collections take less time than that, so this one waits: as long as

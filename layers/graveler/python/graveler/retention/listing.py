@@ -59,7 +59,7 @@ EVERYTHING: Final = ListingInterval()
 
 
 class Comparison(Struct, frozen=True):
-    """The needed objects to compare a listing with: ``files`` are keys of sorted rows (:mod:`.comparing`), ``alive`` holds 1 for
+    """The needed objects to compare a listing with: ``files`` are keys of sorted rows (:mod:`.comparison`), ``alive`` holds 1 for
     each number that counts. Objects younger than ``horizon`` (Unix seconds) stay. Picklable if ``objects`` is."""
 
     objects: Objects

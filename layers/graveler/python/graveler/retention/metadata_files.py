@@ -1,4 +1,4 @@
-"""Graveler's own files, below ``_graveler/``: which exist, and which of them are not needed.
+"""Graveler's own files, below ``_graveler/``, and the ones among them that are not needed.
 
 Files without exactly the name that graveler gives them are not its own: they are kept, and reported as unknown.
 """

@@ -1,4 +1,4 @@
-"""The pace of file removal: for all threads together, reduced when the store asks for that, then gradually increased.
+"""The rate of file removal by all threads together: reduced when the store asks for it, then gradually increased.
 
 Additive increase, multiplicative decrease, as of TCP (Chiu and Jain 1989): several collectors on one bucket find their shares.
 """

@@ -1,4 +1,4 @@
-"""Files of sorted rows (:mod:`.comparing`), with checksums: an unnoticed loss of a row would remove an object.
+"""Files of sorted rows (:mod:`.comparison`), with checksums: an unnoticed loss of a row would remove an object.
 
 ::
 

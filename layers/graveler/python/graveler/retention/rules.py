@@ -1,4 +1,4 @@
-"""The decision which commits keep their objects: pure, from the existing commits and the refs that point at them.
+"""The decision which commits keep their objects: a pure function of the commits and the refs that point at them.
 
 A commit keeps its objects while a branch's rule says so: a head always; any other commit of the branch's history for a number of
 days after it was *replaced*, that is after its child was created. Pinned commits (by a tag, a legal hold, a dump, the recent

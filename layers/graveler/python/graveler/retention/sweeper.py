@@ -1,4 +1,4 @@
-"""Sweeping: removing files on condition that they are those of the mark, or moving them aside; restoring them.
+"""Removal of files, or their quarantine, on condition that they have not changed since the mark; and their restoration.
 
 A tree's file that was swept may be put again under its name, and on S3 have the same ETag, which is a digest of the contents. So
 for such files the time is checked as well, just before: a run that continues one that died does not remove newer files.

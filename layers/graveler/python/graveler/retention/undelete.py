@@ -27,7 +27,7 @@ _TOGETHER: Final = 1000
 
 
 class Undeleted(Struct, frozen=True):
-    """The number of recovered files and bytes, and why others were not, in words."""
+    """The number of recovered files and bytes, and the reasons why others were not recovered."""
 
     files: int = 0
     bytes: int = 0

@@ -1,4 +1,4 @@
-"""Commit in parts: each applies the staged changes of its interval of keys to the head's tree.
+"""Commit in parts: each part applies the staged changes of its interval of keys to the head's tree.
 
 The changes are sealed when the work is planned. A process that works on a part renews the lease on them, and leaves it running
 for a while, for the next step; if no step follows, the next commit adopts them, like those of any commit that died.
@@ -91,8 +91,8 @@ class CommitWork:
             return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, split=split)
 
     def _wait_for_turn(self, sealed: Sealed) -> tuple[BranchState | None, tuple[Token, ...]]:
-        """Return the branch once no older token belongs to another commit, and the tokens to take; None if the own one is
-        gone."""
+        """Return the branch once no older token belongs to another commit, and the tokens to take; None if this commit's own
+        token is gone."""
         backoff = Backoff(self._repository.clock)
         while True:
             state = self._repository.branches.state(self._request.branch)
@@ -196,9 +196,8 @@ class CommitWork:
 
 
 def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[tuple[bytes, int]]:
-    """Return staged keys, in ascending order, each with the number of changes that it stands for: approximately where changes
-    lie, and how many. For each token a table read for each of at most :data:`_STRATA` intervals of the tree's keys, and up to
-    :data:`_TAIL` behind them."""
+    """Return a sample of the staged keys, in ascending order, each with the number of changes that it stands for. For each token
+    a table read for each of at most :data:`_STRATA` intervals of the tree's keys, and up to :data:`_TAIL` behind them."""
     count = min(len(tree), _STRATA)
     numbers = [len(tree) * index // count for index in range(count)] if count else []
     sampled: list[tuple[bytes, int]] = []

@@ -16,7 +16,7 @@ from graveler.tree.tree import Tree, Trees
 
 
 class AnotherRoundError(Exception):
-    """The branch has another head, or other changes, than the plan was made for; or there is more to commit. Plan again. For this
+    """The branch has another head or other changes than the plan assumed, or there is more to commit: plan again. For this
     package only."""
 
 
@@ -66,8 +66,8 @@ def planned(
     before: Plan | None,
     begun: PartialResult | None = None,
 ) -> tuple[PlannedPart, ...]:
-    """Return parts of similar work; with the bounds of an earlier round, if there was one: so unchanged parts are already done.
-    So is what a call had ``begun``, if that was on these trees: it is the first part then. ``terms`` is everything that a part
+    """Return parts of similar work. They have the bounds of the round ``before``, if there was one, so that unchanged parts are
+    already done. If a call had ``begun`` on these trees, its result is the first part. ``terms`` is everything that a part
     depends on besides the trees."""
     if before is None:
         if begun is not None and begun.part == part_name(terms, trees, (None, begun.upto)):

@@ -1,4 +1,4 @@
-"""Import in parts: each lists one source and builds its tree; publishing replaces what lies at the destinations."""
+"""Import in parts: each part lists one source and builds its tree; publishing replaces the contents of the destinations."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager

@@ -19,8 +19,8 @@ class Joined:
         self._limit = limit
 
     def on(self, trees: Sequence[Tree], split: SplitParameters, make: Callable[[Interval], Tree]) -> Tree:
-        """Return what the parts would have made of these trees. The result stays where all trees are unchanged; ``make`` builds
-        the rest, by intervals.
+        """Return the tree that the parts would have made of these trees. Where all trees are unchanged, the joined tree stays;
+        ``make`` builds the rest, by intervals.
 
         Nothing is opened where they are the same. Otherwise the ranges of these trees in the intervals that differ, and some
         at their seams. :class:`AnotherRoundError` if these ranges have more records than the limit: then it is work for

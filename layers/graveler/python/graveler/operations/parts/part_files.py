@@ -1,4 +1,4 @@
-"""The files that the steps of a verb in parts leave for each other in the object store: plans, and results of parts.
+"""Files in the object store by which the steps of an operation in parts communicate: plans, and results of parts.
 
     _graveler/operations/<operation>/plans/<round>    where it is divided, on which head
     _graveler/operations/<operation>/parts/<name>     the ranges of one part's tree, or its conflicts

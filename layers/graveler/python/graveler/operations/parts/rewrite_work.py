@@ -1,4 +1,4 @@
-"""Rewriting in parts: each splits an interval of the head's ranges again, by other split parameters."""
+"""Rewriting in parts: each part splits an interval of the head's ranges again, by other split parameters."""
 
 from bisect import bisect_right
 from contextlib import AbstractContextManager

@@ -23,8 +23,8 @@ _SHARED_PART: Final = 4_000_000
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A plan in short: how many parts, and what is to be read for all of them together; and the ``done`` ones by number,
-    with what each had to read."""
+    """A summary of a plan: the number of parts, the work of all of them together, and the ``done`` parts by number, with the work
+    of each."""
 
     parts: int
     load: Load
@@ -111,7 +111,7 @@ class Rounds:
             return None
 
     def give_up(self) -> None:
-        """Release what others wait for: the operation will not continue."""
+        """Release the branch for others: the operation will not continue."""
         self._work.give_up()
 
 

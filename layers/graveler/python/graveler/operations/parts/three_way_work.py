@@ -1,4 +1,4 @@
-"""Merge, revert and cherry-pick in parts: each merges the three trees in its interval of keys."""
+"""Merge, revert and cherry-pick in parts: each part merges the three trees in its interval of keys."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
