@@ -128,8 +128,7 @@ class Ingester:
         """Make every commit that is due, of all rules or those ``of`` one repository, while ``go_on`` returns True: for a clock
         that calls it regularly. Cost and errors as :meth:`DueCommits.all` and :meth:`DueCommits.of`."""
         due = DueCommits(self._lake, self._clock, self._committer)
-        checked = due.all(go_on) if of is None else due.of(of, go_on)
-        return Batch((), checked.commits, checked.commits_failed, checked.unread, checked.overdue)
+        return due.all(go_on) if of is None else due.of(of, go_on)
 
     # The work to do
 

@@ -1,13 +1,13 @@
 """The results of events and of commits, as values."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Final
 
 from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
-from graveler.ingest.due_commits import Made, NotMade, Overdue, Unread
 from graveler.ingest.events import ObjectEvent, parse_message
 from graveler.ingest.rules import RepositoryRules
 from graveler.model import Commit
@@ -43,6 +43,38 @@ class Result(Struct, frozen=True):
     reason: str = ""
 
 
+class Made(Struct, frozen=True):
+    """A commit that a rule's policy asked for."""
+
+    repository: str
+    rule: str
+    commit: Commit
+
+
+class NotMade(Struct, frozen=True):
+    """A commit that is due and could not be made; the next check of the rule retries it."""
+
+    repository: str
+    rule: str
+    reason: str
+
+
+class Unread(Struct, frozen=True):
+    """A repository, or one of its rules, that cannot be read: its events are delivered again, and its commits wait."""
+
+    repository: str
+    rule: str
+    reason: str
+
+
+class Overdue(Struct, frozen=True):
+    """A rule whose commit has been due for ``seconds``, by its windows or its seconds."""
+
+    repository: str
+    rule: str
+    seconds: int
+
+
 class Batch(Struct, frozen=True):
     """The ``results`` of events, in order, and the commits made meanwhile. ``unread`` are repositories and rules that cannot be
     read; only :meth:`graveler.ingest.ingester.Ingester.commit_due` reports ``overdue``."""
@@ -69,6 +101,7 @@ class Notes:
         self._made: list[Made] = []
         self._not_made: list[NotMade] = []
         self._unread: list[Unread] = []
+        self.overdue: list[Overdue] = []
 
     def note(self, position: int, result: Result) -> None:
         """Record an event's result by one rule; the worst of several rules counts."""
@@ -80,12 +113,19 @@ class Notes:
         for position, result in other._results.items():
             self.note(position, result)
 
-    def commits(self, repository: str, rule: str, make: Callable[[], Iterable[Commit]]) -> None:
-        """Make commits; a failure is recorded, and affects no event."""
+    def commits(self, repository: str, rule: str, make: Callable[[], Sequence[Commit]]) -> Sequence[Commit] | None:
+        """Make commits, and return them; None after a failure, which is recorded, and affects no event."""
         try:
-            self._made += [Made(repository, rule, commit) for commit in make()]
+            commits = make()
         except GravelerError as error:
-            self._not_made.append(NotMade(repository, rule, str(error)))
+            self.not_made(repository, rule, error)
+            return None
+        self._made += [Made(repository, rule, commit) for commit in commits]
+        return commits
+
+    def not_made(self, repository: str, rule: str, error: GravelerError) -> None:
+        """Record that a commit could not be made."""
+        self._not_made.append(NotMade(repository, rule, str(error)))
 
     def unread(self, rules: RepositoryRules, rule: str, reason: str) -> None:
         """Record that a rule cannot be read; without a name, all of its repository."""
@@ -93,7 +133,9 @@ class Notes:
         if unread_rule not in self._unread:
             self._unread.append(unread_rule)
 
-    def finished(self, events: Sequence[ObjectEvent], buckets: set[str], *, any_rule: bool) -> Batch:
+    def finished(
+        self, events: Sequence[ObjectEvent] = (), buckets: AbstractSet[str] = frozenset(), *, any_rule: bool = True
+    ) -> Batch:
         """Return all results; ``buckets`` are those that have rules, and ``any_rule`` as of :func:`unwanted`."""
         results = [
             self._results.get(position)
@@ -104,7 +146,7 @@ class Notes:
             )
             for position, event in enumerate(events)
         ]
-        return Batch(tuple(results), tuple(self._made), tuple(self._not_made), tuple(self._unread))
+        return Batch(tuple(results), tuple(self._made), tuple(self._not_made), tuple(self._unread), tuple(self.overdue))
 
 
 def by_message(

@@ -14,11 +14,10 @@ from typing import Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from graveler.errors import GravelerError, UnavailableError
-from graveler.ingest.due_commits import Made, NotMade
 from graveler.ingest.events import ObjectEvent
 from graveler.ingest.folder_watch import FolderWatch
 from graveler.ingest.reconcile import Reconciled
-from graveler.ingest.results import Batch, Outcome, Result
+from graveler.ingest.results import Batch, Made, NotMade, Outcome, Result
 from graveler.ingest.rules import Rule
 from graveler.lake.clock import Clock
 

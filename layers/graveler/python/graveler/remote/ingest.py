@@ -8,10 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from graveler.errors import UnavailableError
-from graveler.ingest.due_commits import Made, NotMade
 from graveler.ingest.events import ObjectEvent, to_line
 from graveler.ingest.reconcile import Reconciled, Refused
-from graveler.ingest.results import Batch, Message, Result, by_message, unwanted, worst
+from graveler.ingest.results import Batch, Made, Message, NotMade, Result, by_message, unwanted, worst
 from graveler.ingest.rules import Rule
 from graveler.ingest.status import IngestStatus
 from graveler.remote.connection import PAGE, Connection

@@ -4,5 +4,5 @@ Reachable data and metadata are never removed; unreachable ones are gone after a
 holds despite concurrent writers, and ``tests/retention/model.py`` checks it exhaustively.
 
 This package knows the operations of ``lake``, and which background operations are running; it must not know HTTP. The decisions
-(:mod:`.keeping`, :mod:`.comparing`) are pure, for other engines to share.
+(:mod:`.rules`, :mod:`.comparison`) are pure, for other engines to share.
 """
