@@ -14,7 +14,7 @@ from graveler.functions.configuration import read_configuration
 from graveler.functions.deployed_lake import open_deployed_lake
 from graveler.functions.executions import ExecutionStarter, execution_name
 from graveler.functions.maintenance import maintain_handler
-from graveler.functions.operate_entry import Caught, operate_handler, why
+from graveler.functions.operate_entry import Caught, give_up_reason, operate_handler
 from graveler.functions.step_functions import StateMachine
 from graveler.functions.traffic import Traffic
 from graveler.functions.workers import dispatcher
@@ -175,4 +175,4 @@ def test_giving_up_is_told_to_who_asked(machine: str, lake: Lake) -> None:
     ],
 )
 def test_a_failure_in_words(caught: Caught, said: str) -> None:
-    assert said in why(caught)
+    assert said in give_up_reason(caught)

@@ -146,9 +146,9 @@ def api_handler(verb: str) -> Callable[[Event, Context | None], Event]:
         bounded = application if context is None else partial(application, seconds_left=partial(seconds_left, context))
         entered = door.let_in({**event, "rawPath": path})
         if entered is None:
-            response = _refused(403, REFUSAL, _told(event))
+            response = _refused(403, REFUSAL, _request_headers(event))
         elif function.configuration.paused:
-            response = _refused(503, PAUSED, {**_told(event), "retry-after": str(_PAUSE_SECONDS)})
+            response = _refused(503, PAUSED, {**_request_headers(event), "retry-after": str(_PAUSE_SECONDS)})
         else:
             response = answered(bounded, entered)
         operation = response.pop("graveler.operation", "")
@@ -191,14 +191,14 @@ def answered(application: Callable[[Event], Event], event: Event) -> Event:
             413,
             f"the body has {received:,} bytes, but a function accepts at most {MAX_BODY:,}; upload larger objects with a "
             "presigned URL, and split large requests",
-            _told(event),
+            _request_headers(event),
         )
     if not _is_as_sent(event, received):
         return _refused(
             400,
             "the body may not have arrived as it was sent: a function receives bodies of text and JSON types as UTF-8 text, "
             "and other bytes are lost; upload with a presigned URL, or with the content type application/octet-stream",
-            _told(event),
+            _request_headers(event),
         )
     response = application(event)
     if len(response["body"]) <= _SMALL or (size := len(json.dumps(response))) <= MAX_ANSWER:
@@ -214,7 +214,7 @@ def _request_id(event: Event) -> str:
     return str(event.get("requestContext", {}).get("requestId", ""))
 
 
-def _told(event: Event) -> dict[str, str]:
+def _request_headers(event: Event) -> dict[str, str]:
     """Return the headers of a response that is not the application's."""
     return {"x-request-id": _request_id(event)}
 

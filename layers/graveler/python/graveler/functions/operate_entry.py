@@ -79,14 +79,14 @@ def take(machine: Machine, step: Step) -> dict[str, Any]:
     """Take a step; return its response. Raises errors of public classes only: the state machine knows them by their names
     (infra/error_names.py)."""
     try:
-        return _taken(machine, step)
+        return _response(machine, step)
     except GravelerError as error:
         if getattr(errors, type(error).__name__, None) is type(error):
             raise
         raise of_kind(kind_of(error), str(error), {}) or error from error
 
 
-def _taken(machine: Machine, step: Step) -> dict[str, Any]:
+def _response(machine: Machine, step: Step) -> dict[str, Any]:
     task = Task(step.repository, step.operation, step.attempt, step.round)
     if step.step == "note":
         machine.note(task, PartFailure(step.number, step.error.error, _message(step.error)))
@@ -94,9 +94,9 @@ def _taken(machine: Machine, step: Step) -> dict[str, Any]:
     if step.step == "fail":
         noted = machine.noted(task) if step.error.error == _A_PART_FAILED else None
         if noted is None:
-            machine.fail(task, why(step.error))
+            machine.fail(task, give_up_reason(step.error))
         else:
-            machine.fail(task, f"part {noted.number}: {why(Caught(noted.error, noted.cause))}")
+            machine.fail(task, f"part {noted.number}: {give_up_reason(Caught(noted.error, noted.cause))}")
         return {}
     if step.step == "plan":
         answer: object = machine.plan(task)
@@ -108,7 +108,7 @@ def _taken(machine: Machine, step: Step) -> dict[str, Any]:
     return document
 
 
-def why(caught: Caught) -> str:
+def give_up_reason(caught: Caught) -> str:
     """Return the failure in words for a user, shown if no try has published: then none will."""
     message = _message(caught)
     cause = f"{caught.error}: {message}" if message else caught.error

@@ -17,7 +17,16 @@ import msgspec
 
 from graveler.errors import BusyError, NoChangesError, TooMuchWorkError
 from graveler.ingest.handover import LongCommits
-from graveler.ingest.pending_changes import NO_WINDOW, Amount, Pending, Taken, decode_pending, pending_key, take
+from graveler.ingest.pending_changes import (
+    NO_WINDOW,
+    Amount,
+    Pending,
+    Taken,
+    change_pending,
+    decode_pending,
+    pending_key,
+    take,
+)
 from graveler.ingest.rules import Rule
 from graveler.ingest.windows import spelled
 from graveler.lake.clock import Backoff, Clock
@@ -115,19 +124,11 @@ class AutoCommitter:
     def _note(self, repository: OpenRepository, rule: Rule, change_set: Taken, after: Taken | None) -> bool:
         """Replace the changes set aside, unless another process has done so. False under too much contention: the next check does
         it."""
-        key = pending_key(repository.repository.uid, rule.id)
-        backoff = Backoff(self._clock)
-        while True:
-            pending = self.pending(repository, rule)
-            if pending.taken != change_set:
-                return True
-            write = msgspec.structs.replace(pending, taken=after).put_write(key, pending)
-            try:
-                self._tables.put(write.key, write.item, write.condition)
-                return True
-            except ConditionFailedError:
-                if not backoff.wait():
-                    return False
+
+        def change(pending: Pending) -> Pending | None:
+            return msgspec.structs.replace(pending, taken=after) if pending.taken == change_set else None
+
+        return change_pending(self._tables, self._clock, pending_key(repository.repository.uid, rule.id), change)
 
 
 def _filled(template: str, rule: Rule, change_set: Taken) -> str:

@@ -113,7 +113,7 @@ def judge(
         return None
     marks = marks or bool(missed)
     try:
-        return _Judgement(repository, rule, last, before, newest, reconciled, marks=marks).made(note)
+        return _Judgement(repository, rule, last, before, newest, reconciled, marks=marks).plan(note)
     except GravelerError as error:
         note(last, failed(error))
         return None
@@ -144,7 +144,7 @@ class _Judgement:
         # A file's time can be set freely, so its events are never known to be young.
         self._old = bool(reconciled) and (event.time <= reconciled or event.bucket == FILES)
 
-    def made(self, note: Note) -> Plan | None:
+    def plan(self, note: Note) -> Plan | None:
         event, rule = self._event, self._rule
         created, stages = event.kind is EventKind.CREATED, rule.takes(event.key)
         stored: Found | None = None
@@ -163,7 +163,7 @@ class _Judgement:
             after = Seen(after.sequencer, True, entry.checksum)
         elif created and stages:
             try:
-                entry = self._told()
+                entry = self._described_entry()
             except NotFoundError as error:
                 note(self._task, Result(Outcome.SKIPPED, f"it disappeared from the source: {error}"))
                 return None
@@ -254,7 +254,7 @@ class _Judgement:
             return None  # an earlier version has counted it, and recorded no time
         return 0 if before is None else before.marked or 0
 
-    def _told(self) -> ObjectEntry:
+    def _described_entry(self) -> ObjectEntry:
         """Return the object that the event describes. :class:`NotFoundError` if it has to be read, and is gone."""
         event = self._event
         etag = event.etag or checksum(self._repository, event.address)

@@ -11,7 +11,7 @@ Processes of earlier versions know only one window, and drop the rest from what 
 What they drop is not lost, but counts to the window in which it was staged: its commit may come earlier or later.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from secrets import token_hex
 from typing import Final
 
@@ -21,8 +21,9 @@ from graveler.errors import UNREADABLE, CorruptError
 from graveler.ingest.rules import CommitPolicy
 from graveler.ingest.waiting_repositories import mark_write
 from graveler.ingest.windows import Window
+from graveler.lake.clock import Backoff, Clock
 from graveler.model import RepositoryUID
-from graveler.storage.tables.port import Absent, Condition, Item, Key, Matches, Put, Write
+from graveler.storage.tables.port import Absent, Condition, ConditionFailedError, Item, Key, Matches, Put, Tables, Write
 
 NO_WINDOW: Final = -1
 """No window, in :attr:`Amount.window`."""
@@ -259,3 +260,22 @@ def _bounded(windows: Mapping[int, Counted], window: Window) -> Mapping[int, Cou
     since = max(older.since, younger.since) if len(late) > 1 else min(older.since, younger.since)
     whole = Counted(older.objects + younger.objects, older.deleted + younger.deleted, since)
     return {**{begin: windows[begin] for begin in begins if begin not in joined}, joined[-1]: whole}
+
+
+def change_pending(tables: Tables, clock: Clock, key: Key, change: Callable[[Pending], Pending | None]) -> bool:
+    """Replace a rule's state by the result of ``change``, unless that is None; return False under too much contention. One table
+    read and one write, again after losing a race. :class:`CorruptError`."""
+    backoff = Backoff(clock)
+    while True:
+        before = decode_pending(key, tables.get(key))
+        after = change(before)
+        if after is None:
+            return True
+        write = after.put_write(key, before)
+        try:
+            tables.put(write.key, write.item, write.condition)
+        except ConditionFailedError:
+            if not backoff.wait():
+                return False
+        else:
+            return True

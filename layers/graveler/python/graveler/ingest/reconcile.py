@@ -25,14 +25,14 @@ from graveler.ingest.events import FILES
 from graveler.ingest.ingester import CHUNK
 from graveler.ingest.judgement import is_newer_marker
 from graveler.ingest.ledger import BEFORE_ALL, Ledger, Seen, decode_seen
-from graveler.ingest.pending_changes import Amount, Pending, decode_pending, pending_key
+from graveler.ingest.pending_changes import Amount, Pending, change_pending, decode_pending, pending_key
 from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find, ignore_rules
-from graveler.lake.clock import Backoff, Clock
+from graveler.lake.clock import Clock
 from graveler.lake.objects.staged_with_writes import StagedWithWrites
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
-from graveler.storage.tables.port import ConditionFailedError, Item, Tables, Write
+from graveler.storage.tables.port import Item, Tables, Write
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.record import encode_key
 from graveler.values.ignore_rules import IgnoreRules
@@ -167,16 +167,12 @@ class _Run:
     def _ask_the_source_from_now_on(self) -> None:
         """Record that events up to now do not tell what the source holds. Processes that read the rule's state before cannot
         stage."""
-        backoff = Backoff(self._clock)
-        while True:
-            before = decode_pending(self._state, self._tables.get(self._state))
-            write = replace(before, reconciled=self._reconciled_until(before)).put_write(self._state, before)
-            try:
-                self._tables.put(write.key, write.item, write.condition)
-                return
-            except ConditionFailedError:
-                if not backoff.wait():
-                    raise BusyError(f"too many others are ingesting with rule {self._rule.name!r}; try again") from None
+
+        def change(before: Pending) -> Pending:
+            return replace(before, reconciled=self._reconciled_until(before))
+
+        if not change_pending(self._tables, self._clock, self._state, change):
+            raise BusyError(f"too many others are ingesting with rule {self._rule.name!r}; try again")
 
     def _reconciled_until(self, before: Pending) -> int:
         return max(before.reconciled, ceil(self._clock.now() + self._repository.skew))

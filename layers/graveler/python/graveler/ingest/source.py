@@ -32,7 +32,9 @@ def find(repository: OpenRepository, address: str) -> Found | None:
     """Return the object at an address, or None. One object request. :class:`ForbiddenError`, :class:`UnavailableError`."""
     store, key = repository.store_at(address)
     try:
-        return _found(address, address.removeprefix(_FILES) if address.startswith(_FILES) else key, store.head(key))
+        return _stored_object(
+            address, address.removeprefix(_FILES) if address.startswith(_FILES) else key, store.head(key)
+        )
     except NotFoundError:
         return None
 
@@ -63,7 +65,7 @@ def everything(repository: OpenRepository, rule: Rule, below: str = "") -> Itera
     for stored in store.list(prefix + below):
         key = above + stored.key
         if rule.takes(key) or rule.is_marker(key):
-            yield _found(rule.source, key, stored)
+            yield _stored_object(rule.source, key, stored)
 
 
 def ignore_rules(
@@ -92,6 +94,6 @@ def expect_there(rule: Rule) -> None:
         )
 
 
-def _found(address: str, key: str, stored: StoredObject) -> Found:
+def _stored_object(address: str, key: str, stored: StoredObject) -> Found:
     etag = "" if address.startswith(_FILES) else stored.etag
     return Found(key, stored.size, etag, stored.modified)

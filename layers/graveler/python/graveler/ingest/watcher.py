@@ -170,7 +170,7 @@ class Watcher:
             elif self._events.failed(event.address, event, result.reason):
                 failed.append(Failed(event.address, result.outcome.value, result.reason))
         staged = sum(result.outcome is Outcome.STAGED for result in batch.results)
-        return Round(len(events), staged, tuple(failed), batch.commits, self._untold(batch))
+        return Round(len(events), staged, tuple(failed), batch.commits, self._new_failures(batch))
 
     def _compare(self) -> Iterator[Round]:
         """Reconcile with the sources, for changes while no watch ran. Repeated until no difference is left: what arrived since
@@ -212,18 +212,18 @@ class Watcher:
         except GravelerError as error:
             batch = Batch((), (), (NotMade("", "", str(error)),))
         failed = {(commit.repository, commit.rule): commit.reason for commit in _not_made(batch)}
-        untold = self._untold(batch)
+        new_failures = self._new_failures(batch)
         self._uncommitted = failed
-        return Round(commits=batch.commits, commits_failed=untold)
+        return Round(commits=batch.commits, commits_failed=new_failures)
 
-    def _untold(self, batch: Batch) -> tuple[NotMade, ...]:
-        untold = [
+    def _new_failures(self, batch: Batch) -> tuple[NotMade, ...]:
+        new_failures = [
             commit
             for commit in _not_made(batch)
             if self._uncommitted.get((commit.repository, commit.rule)) != commit.reason
         ]
-        self._uncommitted.update(((commit.repository, commit.rule), commit.reason) for commit in untold)
-        return tuple(untold)
+        self._uncommitted.update(((commit.repository, commit.rule), commit.reason) for commit in new_failures)
+        return tuple(new_failures)
 
 
 def _not_made(batch: Batch) -> Iterator[NotMade]:

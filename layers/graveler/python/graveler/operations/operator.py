@@ -144,7 +144,7 @@ class Operator(ABC):
     def _damaged(error: CorruptError) -> None:
         _log.error("an operation cannot be swept: %s", error)
 
-    def believed(self, repository: OpenRepository) -> dict[str, int]:
+    def running(self, repository: OpenRepository) -> dict[str, int]:
         """Return the operations that have not ended and seem to have a worker, as far as this process knows, with their versions.
         One table read for each thousand."""
         all_of_them = self._operations(repository).all(self._damaged)

@@ -213,9 +213,9 @@ class Operations:
     def begin(self, operation: Operation, joins: Callable[[Operation], bool]) -> Operation:
         """Record a new operation, unless one with the same request exists and ``joins``: then return that one. Two table reads at
         most and one transaction, again after losing a race."""
-        key = self._asked_key(operation.asked)
+        key = self._request_key(operation.asked)
         for _ in range(_TRIES):
-            current_id, current = self._asked(key)
+            current_id, current = self._newest(key)
             if current is not None and joins(current):
                 return current
             name: Item = {"operation": operation.id, "expires": int(operation.created) + KEEP}
@@ -230,9 +230,9 @@ class Operations:
 
     def of_request(self, request_name: str) -> Operation | None:
         """Return the newest operation with this request, or None. One table read, one more if it exists."""
-        return self._asked(self._asked_key(request_name))[1]
+        return self._newest(self._request_key(request_name))[1]
 
-    def _asked(self, key: Key) -> tuple[str | None, Operation | None]:
+    def _newest(self, key: Key) -> tuple[str | None, Operation | None]:
         item = self._tables.get(key)
         if item is None:
             return None, None
@@ -443,7 +443,7 @@ class Operations:
     def _parts_partition(self, operation: Operation) -> str:
         return f"{self._uid}/operation/{operation.id}"
 
-    def _asked_key(self, request_name: str) -> Key:
+    def _request_key(self, request_name: str) -> Key:
         return Key(f"{self._uid}/asked/{request_name}", b"operation")
 
     def _key(self, operation_id: str) -> Key:

@@ -31,7 +31,7 @@ def sweep(lake: Lake, operator: Operator, *, go_on: Callable[[], bool] = lambda:
     for name in _repositories(lake):
         if not go_on():
             break
-        dead += _swept(lake, operator, name)
+        dead += _sweep_repository(lake, operator, name)
     return dead
 
 
@@ -45,12 +45,12 @@ def sweep_and_watch(lake: Lake, operator: Operator, *, go_on: Callable[[], bool]
     for name in _repositories(lake):
         if not go_on():
             break
-        watched[name] = _believed(lake, operator, name)
-    while (watched := {name: believed for name, believed in watched.items() if believed}) and go_on():
+        watched[name] = _watched_versions(lake, operator, name)
+    while (watched := {name: versions for name, versions in watched.items() if versions}) and go_on():
         lake.clock.sleep(LOOK)
         for name in watched:
-            dead += _swept(lake, operator, name, watched[name])
-            now = _believed(lake, operator, name)
+            dead += _sweep_repository(lake, operator, name, watched[name])
+            now = _watched_versions(lake, operator, name)
             watched[name] = {
                 operation_id: version
                 for operation_id, version in watched[name].items()
@@ -68,7 +68,7 @@ def _repositories(lake: Lake) -> Iterator[str]:
             yield text_key(PARTITION, sort)
 
 
-def _swept(lake: Lake, operator: Operator, name: str, only: Collection[str] | None = None) -> int:
+def _sweep_repository(lake: Lake, operator: Operator, name: str, only: Collection[str] | None = None) -> int:
     try:
         return operator.sweep(lake.repository(name), only)
     except GravelerError as error:  # sweep the others nevertheless
@@ -76,9 +76,9 @@ def _swept(lake: Lake, operator: Operator, name: str, only: Collection[str] | No
         return 0
 
 
-def _believed(lake: Lake, operator: Operator, name: str) -> dict[str, int]:
+def _watched_versions(lake: Lake, operator: Operator, name: str) -> dict[str, int]:
     try:
-        return operator.believed(lake.repository(name))
+        return operator.running(lake.repository(name))
     except GravelerError as error:  # as above
         _log.warning("operations of repository %s could not be watched: %s", name, error)
         return {}

@@ -183,7 +183,7 @@ class Collector:
             unknown = Unknown()
             written = write_chunks(self._runs, run, 0, self._candidates(mark, marks, all_ranges, horizon, unknown))
             work = Comparison(self._objects, marks.files, bytes(marks.alive(data)), horizon)
-            progress = self._told("listing objects")
+            progress = self._phase("listing objects")
             written.merge(
                 self._engine.compare(work, roots.names.sorted(), run, len(written.numbers), unknown, progress)
             )
@@ -204,7 +204,7 @@ class Collector:
             began,
             self._options.grace,
             len(written.numbers),
-            written.found,
+            written.tallies,
             unknown.tally,
             tuple(unknown.examples),
             len(roots.commits),
@@ -259,8 +259,8 @@ class Collector:
         everything |= lone
         unread = marks.unread(data)
         if unread:
-            marks.add(unread, self._engine.mark(self._objects, unread, self._told("reading ranges")))
-        progress = self._told("sorting marks")
+            marks.add(unread, self._engine.mark(self._objects, unread, self._phase("reading ranges")))
+        progress = self._phase("sorting marks")
         marks.save(
             together,
             data,
@@ -296,13 +296,13 @@ class Collector:
         except NotPermittedError as error:
             self._unlisted.append(f"unfinished uploads: {error}")
 
-    def _told(self, phase: str) -> Callable[[int, int], None]:
-        def told(done: int, total: int) -> None:
+    def _phase(self, phase: str) -> Callable[[int, int], None]:
+        def report(done: int, total: int) -> None:
             if done >= 0:
                 self._progress(phase, done, total)
             self._claim.renew()
 
-        return told
+        return report
 
     # Sweep
 
@@ -312,7 +312,7 @@ class Collector:
             self._sweep(plan)
             forgotten = self._forget(plan)
             rows = self._clean_table()
-            transactions = self._abandoned.end(self._told("watching transactions, seconds"))
+            transactions = self._abandoned.end(self._phase("watching transactions, seconds"))
         outcomes: dict[str, dict[str, Tally]] = {}
         for candidate, outcome in self._runs.rows(plan):
             of_kind = outcomes.setdefault(candidate.kind.value, {})
@@ -324,7 +324,7 @@ class Collector:
         return summary
 
     def _sweep(self, plan: Plan) -> None:
-        progress = self._told("removing, 5,000 at a time")
+        progress = self._phase("removing, 5,000 at a time")
         self._engine.sweep(self._objects, plan.run, plan.mode, plan.chunk_numbers(), self._options.rate, progress)
 
     def _forget(self, plan: Plan) -> int:

@@ -28,14 +28,14 @@ class Written(Struct):
     """Candidates that were written: in chunks of these ``numbers``, counted by kind."""
 
     numbers: list[int] = []
-    found: dict[str, Tally] = {}
+    tallies: dict[str, Tally] = {}
 
     def merge(self, other: "Written") -> None:
         """Add another one's candidates."""
         self.numbers += other.numbers
-        for kind, tally in other.found.items():
-            tally_so_far = self.found.get(kind, Tally())
-            self.found[kind] = Tally(tally_so_far.files + tally.files, tally_so_far.bytes + tally.bytes)
+        for kind, tally in other.tallies.items():
+            tally_so_far = self.tallies.get(kind, Tally())
+            self.tallies[kind] = Tally(tally_so_far.files + tally.files, tally_so_far.bytes + tally.bytes)
 
 
 class Engine(Protocol):
@@ -111,7 +111,7 @@ def write_chunks(runs: Runs, run: str, start: int, unneeded: Iterable[Candidate]
         number = start + len(written.numbers)
         for candidate in some:
             kind = candidate.kind.value
-            written.found[kind] = written.found.get(kind, Tally()).plus(candidate.size)
+            written.tallies[kind] = written.tallies.get(kind, Tally()).plus(candidate.size)
         runs.put_candidates(run, number, some)
         written.numbers.append(number)
     return written

@@ -85,7 +85,7 @@ class OwnFiles:
         exist."""
         complete = set(dumps(self._objects)) if _DUMPS in self._found else set()
 
-        def why(folder: str, name: str, modified: float) -> tuple[Kind, str] | None:
+        def unneeded_kind(folder: str, name: str, modified: float) -> tuple[Kind, str] | None:
             match folder:
                 case "commits" if name not in needed.commits:
                     return Kind.COMMIT, "no ref reaches it"
@@ -105,7 +105,7 @@ class OwnFiles:
 
         for folder, files in self._found.items():
             for name, stored in files:
-                verdict = why(folder, name, stored.modified) if stored.modified <= horizon else None
+                verdict = unneeded_kind(folder, name, stored.modified) if stored.modified <= horizon else None
                 if verdict is not None:
                     yield Candidate(verdict[0], stored.key, stored.size, stored.etag, stored.modified, verdict[1])
         for stored in self._unknown:

@@ -83,7 +83,7 @@ def read_rows(objects: Objects, key: str, above: bytes = b"") -> Rows:
     block = next(payloads, b"")
     if begin and block[:NAME_BYTES] > above:  # a damaged name has misled the search
         raise _damaged(key)
-    rows = Rows(_behind(block, payloads))
+    rows = Rows(_chain(block, payloads))
     rows.upto(above)
     return rows
 
@@ -111,7 +111,7 @@ def _payloads(objects: Objects, file: RowFile, begin: int) -> Iterator[bytes]:
         raise _damaged(file.key)
 
 
-def _behind(block: bytes, payloads: Iterator[bytes]) -> Iterator[bytes]:
+def _chain(block: bytes, payloads: Iterator[bytes]) -> Iterator[bytes]:
     yield block
     yield from payloads
 

@@ -196,7 +196,7 @@ class _Survey:
                 rows = [(read_rows(self._objects, key), ranges) for key in marks.files]
                 unknown = Unknown()
                 tallies = self._add_up([*rows, (staged, extra)], unknown)
-        return self._told(tallies, unknown)
+        return self._space(tallies, unknown)
 
     def _bit(self) -> int:
         self._bits += 1
@@ -261,15 +261,17 @@ class _Survey:
             self._progress("reading metaranges", done, len(trees))
             self._claim.renew()
 
-        def told(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             self._progress("reading ranges", done, total)
             self._claim.renew()
 
         engine = InProcess(self._repository.clock)
         unread = marks.unread(of_range)
         if unread:
-            marks.add(unread, engine.mark(self._objects, unread, told))
-        marks.save(trees, of_range, lambda objects, files, alive: engine.merge(objects, files, alive, told), MOST_FILES)
+            marks.add(unread, engine.mark(self._objects, unread, report))
+        marks.save(
+            trees, of_range, lambda objects, files, alive: engine.merge(objects, files, alive, report), MOST_FILES
+        )
         range_masks = [0] * len(marks.alive(()))
         for number, mask in of_range.items():
             range_masks[number] = mask
@@ -302,11 +304,11 @@ class _Survey:
         """Return objects and bytes by combination of holders."""
         sums: dict[int, list[int]] = {}
 
-        def told(done: int) -> None:
+        def report(done: int) -> None:
             self._progress("listing objects", done, done)
             self._claim.renew()
 
-        listing = own_objects(self._objects, EVERYTHING, float("inf"), unknown, told)
+        listing = own_objects(self._objects, EVERYTHING, float("inf"), unknown, report)
         while batch := list(islice(listing, BATCH)):
             holders: dict[bytes, int] = {}
             for rows, masks in sources:
@@ -319,7 +321,7 @@ class _Survey:
                 added[1] += listed.size
         return {mask: Tally(files, size) for mask, (files, size) in sums.items()}
 
-    def _told(self, tallies: Mapping[int, Tally], unknown: Unknown) -> Space:
+    def _space(self, tallies: Mapping[int, Tally], unknown: Unknown) -> Space:
         history = sum(bit for *_, bit in self._holders)
         log = sum(bits for kind, _, bits, _ in self._holders if kind is HolderKind.LOG)  # expires by itself
         holdings = []

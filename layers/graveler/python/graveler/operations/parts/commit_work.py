@@ -80,7 +80,7 @@ class CommitWork:
             state, tokens = self._wait_for_turn(sealed)
             if state is None or (not tokens and not self._request.allow_empty):
                 try:
-                    return self._taken(sealed.own, earlier)
+                    return self._finished_plan(sealed.own, earlier)
                 except RestagedError:
                     return self.plan(sizes, before)
             head = self._repository.branches.commit(state.commit_id)
@@ -104,7 +104,7 @@ class CommitWork:
             if not backoff.wait():
                 raise busy(self._request.branch)
 
-    def _taken(self, token: Token | None, earlier: Token | None) -> Plan:
+    def _finished_plan(self, token: Token | None, earlier: Token | None) -> Plan:
         """Return the plan for when nothing is left to commit: an earlier attempt, or another commit, took the changes, including
         those of the previous round, whose token was ``earlier``. :class:`RestagedError`."""
         if (done := done_before(self._repository, self._request.info.request_id)) is not None:
