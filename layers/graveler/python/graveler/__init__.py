@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         ObjectEntry,
     )
     from graveler.sdk.branch import Branch
-    from graveler.sdk.importing import ImportManager
+    from graveler.sdk.import_manager import ImportManager
     from graveler.sdk.lake import Lake
     from graveler.sdk.lake import create_lake as create
     from graveler.sdk.lake import open_lake as open  # noqa: A004 - as in gzip, bz2, tarfile
@@ -118,7 +118,7 @@ __all__ = [
 
 _MODULES = {
     "Branch": "sdk.branch",
-    "ImportManager": "sdk.importing",
+    "ImportManager": "sdk.import_manager",
     "Lake": "sdk.lake",
     "Listing": "sdk.listing",
     "ObjectReader": "files.reader",

@@ -81,8 +81,8 @@ class ObjectBytes:
         parts: list[bytes | Exception] = [b""] * len(places)
         distinct = list(numbers)
         bounds = list(zip(starts, ends, strict=True))
-        for first in range(0, len(distinct), _OPEN_FILES):
-            group = {place: numbers[place] for place in distinct[first : first + _OPEN_FILES]}
+        for start in range(0, len(distinct), _OPEN_FILES):
+            group = {place: numbers[place] for place in distinct[start : start + _OPEN_FILES]}
             self._read_into(parts, group, bounds, raises=raises)
         return parts
 
@@ -138,8 +138,8 @@ class ObjectBytes:
             if not names:
                 raise ObjectNotFoundError(place.path, place.ref)
             places: list[tuple[str, str]] = []
-            for first in range(0, len(names), _LOOKUPS):
-                places += self._native_places(place, names[first : first + _LOOKUPS], takes)
+            for start in range(0, len(names), _LOOKUPS):
+                places += self._native_places(place, names[start : start + _LOOKUPS], takes)
             return places
 
     def _native_places(

@@ -18,7 +18,7 @@ from graveler.system.tracebacks import ShortBlock, short_traceback, short_traceb
 
 if TYPE_CHECKING:
     from graveler.requests.importing import Imported, ListingOptions
-    from graveler.sdk.importing import ImportManager
+    from graveler.sdk.import_manager import ImportManager
     from graveler.sdk.transaction import Transaction
 
 
@@ -142,7 +142,7 @@ class Branch(WritableReference):
     def import_data(self, commit_message: str = "", metadata: Mapping[str, str] | None = None) -> "ImportManager":
         """Import existing objects without copying, from several locations in one commit: add the locations, then call
         ``run()``."""
-        from graveler.sdk.importing import ImportManager  # few programs import
+        from graveler.sdk.import_manager import ImportManager  # few programs import
 
         return ImportManager(self._access, self._id, commit_message, metadata)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from graveler.sdk.tables import Row
-    from graveler.sql.rowdiff.reading import Reading
+    from graveler.sql.rowdiff.table_reader import TableReader
     from graveler.sql.session import Session
 
 
@@ -66,7 +66,7 @@ def polars_frame(reader: "pyarrow.RecordBatchReader") -> "polars.DataFrame":
 class Frames(ABC):
     """Rows of DuckDB that become data frames. In those of pandas, integers beside nulls stay integers if ``_exact``."""
 
-    _session: "Session | Reading"
+    _session: "Session | TableReader"
     _exact: ClassVar[bool] = False
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Comparing rows in DuckDB.
+"""Comparison of rows in DuckDB.
 
 Only files that differ are read for their rows: equal ones contribute the same rows to both sides (:meth:`Sides.differing`). With
 keys, this holds as long as each key stands once on each side, which is checked over all files: then a row of an equal file has no
@@ -16,7 +16,7 @@ from graveler.files.lake import LakeHandle
 from graveler.model import CommitID
 from graveler.remote.any_repository import AnyLake
 from graveler.sql.rowdiff.differences import ColumnDifference
-from graveler.sql.rowdiff.reading import Columns, Part, Reading, Side, columns_of, compared, select
+from graveler.sql.rowdiff.table_reader import Columns, Part, Side, TableReader, columns_of, compared, select
 from graveler.sql.rowdiff.tables import Format, Sides, sides_of
 from graveler.sql.rowdiff.types import Kind, Struct, cast, quoted_name, sql, with_all_digits
 from graveler.sql.session import Session
@@ -45,7 +45,7 @@ class Comparison:
     that Python has. ``counts`` are the rows by type of difference, ``columns`` those that differ. ``close`` releases memory and
     temporary files."""
 
-    reading: Reading
+    reading: TableReader
     query: str
     query_for_python: str
     counts: Mapping[str, int]
@@ -76,7 +76,7 @@ def compare_rows(
         with session.explained(lambda _, text: InvalidError(f"memory_limit {memory_limit!r} is no size: {text}")):
             session.connection.execute("SET memory_limit = $1", [memory_limit])
             session.connection.execute(_fewer_threads(_OF_A_THREAD))
-        reading = Reading(session, opened, repository, sides, memory_limit, str(folder))
+        reading = TableReader(session, opened, repository, sides, memory_limit, str(folder))
         comparer = _Comparer(reading, Side("left", base), Side("right", changed), sides, tuple(keys))
         return session.interruptibly(partial(comparer.run, close))
     except BaseException:
@@ -85,7 +85,7 @@ def compare_rows(
 
 
 class _Comparer:
-    def __init__(self, reading: Reading, base: Side, changed: Side, sides: Sides, keys: tuple[str, ...]) -> None:
+    def __init__(self, reading: TableReader, base: Side, changed: Side, sides: Sides, keys: tuple[str, ...]) -> None:
         self._reading = reading
         self._base = base
         self._changed = changed

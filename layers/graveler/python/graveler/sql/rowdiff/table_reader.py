@@ -1,4 +1,4 @@
-"""Reading a table's files with DuckDB: those with the same columns at once, in types that lose nothing."""
+"""Reads of a table's files with DuckDB: those with the same columns at once, in types that lose nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -75,8 +75,8 @@ class Side:
     commit: "CommitID"
 
 
-class Reading:
-    """A session that reads one table's files. What it raises names the file, and the side."""
+class TableReader:
+    """A session that reads one table's files. Its errors name the file, and the side."""
 
     def __init__(
         self, session: "Session", repository: "AnyRepository", name: str, sides: Sides, memory_limit: str, folder: str
