@@ -27,6 +27,7 @@ from graveler.access.permissions import Identity, Role
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.storage.secrets.keyring import Keyring
 from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
+from graveler.storage.tables.walking import items
 
 MIN_CHOSEN_SECRET: Final = 32
 """Minimum number of characters of a secret that was not made here."""
@@ -36,7 +37,6 @@ MAX_PATTERNS: Final = 100
 _PARTITION: Final = "access-keys"
 _FIRST: Final = Key("access", b"first-key")
 """Item that records that the lake has made its first key by itself."""
-_PAGE: Final = 1000
 _UPPER: Final = string.ascii_uppercase + string.digits
 _LETTERS: Final = string.ascii_letters + string.digits
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9_.-]{3,128}")
@@ -196,16 +196,10 @@ class Keys:
         return [key_id for key_id, is_openable in zip(sealed, openable, strict=True) if not is_openable]
 
     def _stored(self) -> Iterator[tuple[AccessKey, Item]]:
-        start, more = b"", True
-        while more:
-            page = self._tables.query(_PARTITION, start=start, limit=_PAGE)
-            for sort, item in page.items:
-                stored = _decode(sort.decode(errors="backslashreplace"), item)
-                if stored is not None and stored.key is not None:
-                    yield stored.key, item
-            more = page.more and bool(page.items)
-            if more:
-                start = page.items[-1][0] + b"\0"
+        for sort, item in items(self._tables, _PARTITION):
+            stored = _decode(sort.decode(errors="backslashreplace"), item)
+            if stored is not None and stored.key is not None:
+                yield stored.key, item
 
     def any(self) -> bool:
         """Return whether the lake ever had a key. One table read."""

@@ -19,6 +19,7 @@ from graveler.access.keys import check_rights
 from graveler.access.permissions import Identity, Role
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Tables, Value
+from graveler.storage.tables.walking import items
 
 MAX_RULES: Final = 1000
 """Maximum number of rules per lake: each login reads them all."""
@@ -86,14 +87,9 @@ class PrincipalRules:
 
     def all(self) -> list[PrincipalRule]:
         """Return all rules, the most exact ones first. One table read for each megabyte of them."""
-        rules: list[PrincipalRule] = []
-        start, more = b"", True
-        while more:
-            page = self._tables.query(_PARTITION, start=start)
-            rules += [_decode(sort.decode(errors="backslashreplace"), item) for sort, item in page.items]
-            more = page.more and bool(page.items)
-            if more:
-                start = page.items[-1][0] + b"\0"
+        rules = [
+            _decode(sort.decode(errors="backslashreplace"), item) for sort, item in items(self._tables, _PARTITION)
+        ]
         return sorted(rules, key=lambda rule: (-literals(rule.principal), rule.created, rule.rule_id))
 
     def get(self, rule_id: str) -> PrincipalRule:

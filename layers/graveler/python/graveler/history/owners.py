@@ -19,6 +19,7 @@ from graveler.errors import CorruptError, InvalidError
 from graveler.history.names import check_branch
 from graveler.model import RepositoryUID
 from graveler.storage.tables.port import ConditionFailedError, Delete, Item, Key, Matches, Put, Tables
+from graveler.storage.tables.walking import items
 
 LEASE: Final = 300.0
 """Seconds for which a lease is valid while its beat does not change."""
@@ -83,14 +84,10 @@ class Owners:
 
     def all(self) -> list[BranchLease]:
         """Return all leases, by branch. One table read for each thousand. :class:`CorruptError`."""
-        leases: list[BranchLease] = []
-        start = b""
-        while True:
-            page = self._tables.query(self.partition, start=start, limit=_PAGE)
-            leases += [decode_lease(sort.decode("utf-8", "backslashreplace"), item) for sort, item in page.items]
-            if not page.more:
-                return leases
-            start = page.items[-1][0] + b"\0"
+        return [
+            decode_lease(sort.decode("utf-8", "backslashreplace"), item)
+            for sort, item in items(self._tables, self.partition)
+        ]
 
     def _key(self, branch: str) -> Key:
         return Key(self.partition, branch.encode())

@@ -34,7 +34,7 @@ from graveler.storage.tables.port import (
     Value,
     Write,
 )
-from graveler.storage.tables.walking import walk
+from graveler.storage.tables.walking import pages, walk
 
 KEEP: Final = 7 * 86_400
 """Seconds for which a finished operation can still be queried."""
@@ -261,14 +261,12 @@ class Operations:
         return self._noted(operation).keys()
 
     def _noted(self, operation: Operation) -> dict[int, Item]:
-        noted: dict[int, Item] = {}
         start, end = _place(operation.round, 0), _place(operation.round + 1, 0)
-        while True:
-            page = self._tables.query(self._parts_partition(operation), start=start, end=end)
-            noted |= {int.from_bytes(key[4:]): item for key, item in page.items}
-            if not page.more:
-                return noted
-            start = page.items[-1][0] + b"\0"
+        return {
+            int.from_bytes(key[4:]): item
+            for page in pages(self._tables, self._parts_partition(operation), start=start, end=end)
+            for key, item in page
+        }
 
     def claim_part(self, operation: Operation, number: int, beat: str, before: str | None) -> bool:
         """Claim a part of the current round by a ``beat`` that was never written, on condition that its claim was ``before``

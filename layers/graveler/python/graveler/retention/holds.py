@@ -10,6 +10,7 @@ from graveler.history.commits import CommitStore
 from graveler.model import CommitID, RepositoryUID
 from graveler.storage.limits import text_key
 from graveler.storage.tables.port import ConditionFailedError, Key, Put, Tables
+from graveler.storage.tables.walking import items
 
 
 class Hold(Struct, frozen=True):
@@ -46,18 +47,13 @@ class Holds:
     def all(self) -> list[Hold]:
         """Return all holds, by commit ID. One table read per thousand."""
         holds: list[Hold] = []
-        start = b""
-        while True:
-            page = self._tables.query(self._partition, start=start)
-            for sort, item in page.items:
-                held = text_key(self._partition, sort)
-                reason, by, since = item.get("why"), item.get("by"), item.get("at")
-                if not (isinstance(reason, str) and isinstance(by, str) and isinstance(since, int)):
-                    raise CorruptError(f"the legal hold of commit {held} cannot be read; set it again")
-                holds.append(Hold(CommitID(held), reason, by, since))
-            if not page.more:
-                return holds
-            start = page.items[-1][0] + b"\0"
+        for sort, item in items(self._tables, self._partition):
+            commit_id = text_key(self._partition, sort)
+            reason, by, since = item.get("why"), item.get("by"), item.get("at")
+            if not (isinstance(reason, str) and isinstance(by, str) and isinstance(since, int)):
+                raise CorruptError(f"the legal hold of commit {commit_id} cannot be read; set it again")
+            holds.append(Hold(CommitID(commit_id), reason, by, since))
+        return holds
 
     def _key(self, commit_id: CommitID) -> Key:
         return Key(self._partition, commit_id.encode())

@@ -39,6 +39,7 @@ from graveler.staging.cleanup import CleanupQueue
 from graveler.storage.limits import text_key
 from graveler.storage.objects.port import Objects
 from graveler.storage.tables.port import Delete, Item, Key, Tables
+from graveler.storage.tables.walking import items
 from graveler.system.progress import Progress, no_progress
 from graveler.tree.record import data_id
 from graveler.tree.store import METARANGES, RANGES
@@ -207,7 +208,7 @@ class Leftovers:
         for kind in _KINDS:
             for shard in range(SHARDS):
                 partition = f"{uid}/{kind}/{shard:x}"
-                for sort, item in self._items(partition):
+                for sort, item in items(self._tables, partition):
                     for token in _tokens(item):
                         yield from self._remove(*staged.partitions(token), f"{uid}/token/{token}")
                     yield from self._remove(f"{uid}/reflog/{kind}/{text_key(partition, sort)}")
@@ -233,15 +234,6 @@ class Leftovers:
             yield from self._remove(*Ledger(uid, rule.id).partitions())
         self._tables.delete(Key(INGEST_RULES, uid.encode()))
         yield self._tables.remove_partitions(f"{uid}/")
-
-    def _items(self, partition: str) -> Iterator[tuple[bytes, Item]]:
-        start = b""
-        while True:
-            page = self._tables.query(partition, start=start)
-            yield from page.items
-            if not page.more:
-                return
-            start = page.items[-1][0] + b"\0"
 
     def _remove(self, *partitions: str) -> Iterator[int]:
         """Remove all rows of partitions, and yield the number of each step."""

@@ -34,6 +34,7 @@ from graveler.storage.durable_files import temporary_failed, temporary_files
 from graveler.storage.limits import text_key
 from graveler.storage.objects.port import Objects
 from graveler.storage.tables.port import Tables
+from graveler.storage.tables.walking import pages
 from graveler.tree.record import data_id, record_data_id
 
 _COMMIT_ID: Final = re.compile(rb"[0-9a-f]{64}")
@@ -275,12 +276,10 @@ class RootReader:
         """Return all commits. 16 table reads, and one per thousand. :class:`CorruptError`."""
         commits: dict[CommitID, KnownCommit] = {}
         for digit in "0123456789abcdef":
-            start = b""
-            while True:
-                partition = f"{self._repository.uid}/commit/{digit}"
-                page = self._tables.query(partition, start=start)
+            partition = f"{self._repository.uid}/commit/{digit}"
+            for page in pages(self._tables, partition):
                 self._alive()
-                for sort, item in page.items:
+                for sort, item in page:
                     cid, record, expired = CommitID(text_key(partition, sort)), item.get("record"), item.get("expired")
                     if not isinstance(record, bytes) or not isinstance(expired, int | None):
                         raise CorruptError(
@@ -291,7 +290,4 @@ class RootReader:
                     commits[cid] = KnownCommit(
                         cid, commit.parents, commit.metarange, published, expired, bool(item.get("swept"))
                     )
-                if not page.more:
-                    break
-                start = page.items[-1][0] + b"\0"
         return commits

@@ -33,6 +33,7 @@ from graveler.storage.tables.port import (
     Query,
     Tables,
 )
+from graveler.storage.tables.walking import pages
 from graveler.system.random_bytes import random_bytes
 
 PAGE: Final = 1000
@@ -132,14 +133,9 @@ class StagedChanges:
         25."""
         for token in tokens:
             for partition in self.partitions(token):
-                start, more = b"", True
-                while more:
-                    page = self._tables.query(partition, start=start, limit=PAGE)
-                    more = page.more
-                    if page.items:
-                        self._tables.write_many([Put(self._key(into, key), item) for key, item in page.items])
-                        start = page.items[-1][0] + b"\0"
-                        yield len(page.items)
+                for page in pages(self._tables, partition):
+                    self._tables.write_many([Put(self._key(into, key), item) for key, item in page])
+                    yield len(page)
 
     def put_many(self, token: Token, records: Sequence[StagedRecord]) -> None:
         """Stage records of distinct keys; each is durable by itself. One table write for each 25."""

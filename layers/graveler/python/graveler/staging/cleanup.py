@@ -16,6 +16,7 @@ from graveler.model import RepositoryUID, Token
 from graveler.staging.changes import StagedChanges
 from graveler.staging.tokens import shard_count
 from graveler.storage.tables.port import Item, Key, Put, Tables
+from graveler.storage.tables.walking import items
 
 LONGEST_REQUEST: Final = 15 * 60
 """Seconds after which no reader can still hold an older state of a branch: the longest life of a function."""
@@ -79,16 +80,10 @@ class CleanupQueue:
 
     def waiting(self) -> Iterator[Token]:
         """Yield all queued tokens, due or not."""
-        start = b""
-        while True:
-            page = self._tables.query(self._partition, start=start)
-            for sort, item in page.items:
-                entry = _decode(sort, item)
-                if entry is not None:
-                    yield entry.token
-            if not page.more:
-                return
-            start = page.items[-1][0] + b"\0"
+        for sort, item in items(self._tables, self._partition):
+            entry = _decode(sort, item)
+            if entry is not None:
+                yield entry.token
 
     def _due(self, now: float, limit: int) -> list["_Entry"]:
         """Return the first due entries, at most ``limit``. If none is due, note until when that holds."""

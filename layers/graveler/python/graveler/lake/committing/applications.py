@@ -39,6 +39,7 @@ from graveler.storage.tables.port import (
     Tables,
     Value,
 )
+from graveler.storage.tables.walking import pages
 
 _LONGEST_ID: Final = 200
 LARGEST_VERSION: Final = 2**63 - 1
@@ -139,14 +140,7 @@ class Applications:
         return Put(Key(self.partition, name.encode()), item)
 
     def _pages(self, prefix: bytes) -> Iterator[list[tuple[bytes, Item]]]:
-        start, end = prefix, prefix[:-1] + b"\1" if prefix else None
-        while True:
-            page = self._tables.query(self.partition, start=start, end=end, limit=_PAGE)
-            if page.items:
-                yield list(page.items)
-            if not page.more:
-                return
-            start = page.items[-1][0] + b"\0"
+        return pages(self._tables, self.partition, start=prefix, end=prefix[:-1] + b"\1" if prefix else None)
 
     def _key(self, branch: str, application_id: str) -> Key:
         return Key(self.partition, f"{check_branch(branch)}\0{application_id}".encode())

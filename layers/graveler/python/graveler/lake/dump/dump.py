@@ -66,6 +66,7 @@ from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.limits import text_key
 from graveler.storage.objects.port import ObjectMissingError, Objects
 from graveler.storage.tables.port import Tables
+from graveler.storage.tables.walking import items
 from graveler.system.progress import Progress, no_progress
 from graveler.tree.record import RecordCodec
 
@@ -193,15 +194,9 @@ class _Reader:
 
     def _lines(self, kind: str) -> Iterator[RefLine]:
         for shard in range(SHARDS):
-            start = b""
-            while True:
-                partition = f"{self._uid}/{kind}/{shard:x}"
-                page = self._tables.query(partition, start=start, limit=PAGE)
-                for sort, item in page.items:
-                    yield RefLine(text_key(partition, sort), dict(item))
-                if not page.more:
-                    break
-                start = page.items[-1][0] + b"\0"
+            partition = f"{self._uid}/{kind}/{shard:x}"
+            for sort, item in items(self._tables, partition):
+                yield RefLine(text_key(partition, sort), dict(item))
 
     def _scan(self, branches: Sequence[_Branch], writer: ChunkWriter, progress: Progress) -> None:
         """Read the tokens that were not read yet, for each branch the oldest first: a restore replays them in this order."""

@@ -69,6 +69,7 @@ from graveler.storage.tables.port import (
     Tables,
     Write,
 )
+from graveler.storage.tables.walking import items
 from graveler.system.progress import Progress, no_progress
 
 _PAGE: Final = 1000
@@ -251,15 +252,9 @@ def _clear_refs(tables: Tables, uid: RepositoryUID, guard: _Guarded, keep: set[t
     for kind in (b"branch", b"tag"):
         for shard in range(SHARDS):
             partition = f"{uid}/{kind.decode()}/{shard:x}"
-            start = b""
-            while True:
-                page = tables.query(partition, start=start, limit=_PAGE)
-                for sort, _ in page.items:
-                    if (kind, text_key(partition, sort)) not in keep:
-                        guard.add(Delete(Key(partition, sort)))
-                if not page.more:
-                    break
-                start = page.items[-1][0] + b"\0"
+            for sort, _ in items(tables, partition):
+                if (kind, text_key(partition, sort)) not in keep:
+                    guard.add(Delete(Key(partition, sort)))
 
 
 def _restore_refs(

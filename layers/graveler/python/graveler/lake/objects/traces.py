@@ -29,6 +29,7 @@ from graveler.lake.clock import Clock
 from graveler.lake.objects.addresses import made_at
 from graveler.model import Repository, Token
 from graveler.storage.tables.port import Item, Key, Put, Tables
+from graveler.storage.tables.walking import items
 
 _MANY: Final = 1000
 """The maximum number of keys in one item."""
@@ -72,13 +73,8 @@ class Traces:
     def read(self) -> Iterator[Trace]:
         """Yield all notes that have not expired. One table read for each thousand. :class:`CorruptError`."""
         start = _sort_key(self._clock.now() - 2 * self._grace)
-        while True:
-            page = self._tables.query(self._partition, start=start)
-            for sort, item in page.items:
-                yield _decode(sort, item)
-            if not page.more:
-                return
-            start = page.items[-1][0] + b"\0"
+        for sort, item in items(self._tables, self._partition, start=start):
+            yield _decode(sort, item)
 
     def _write(self, item: dict[str, list[str]]) -> Put:
         now = self._clock.now()

@@ -30,6 +30,7 @@ from graveler.model import Page, Repository, RepositoryUID, Settings, SplitParam
 from graveler.storage.limits import text_key
 from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError, Objects, StoredObject
 from graveler.storage.tables.port import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
+from graveler.storage.tables.walking import items
 from graveler.tree.split import validate_split
 
 FORMAT_VERSION: Final = 1
@@ -247,14 +248,10 @@ class Repositories:
 
     def deleted(self) -> list[DeletedRepository]:
         """Return the deleted repositories whose leftovers still exist, by uid. One table read for each thousand."""
-        deleted: list[DeletedRepository] = []
-        start = b""
-        while True:
-            page = self._tables.query(DELETED_PARTITION, start=start)
-            deleted += [_decode_deleted(text_key(DELETED_PARTITION, sort), item) for sort, item in page.items]
-            if not page.more:
-                return deleted
-            start = page.items[-1][0] + b"\0"
+        return [
+            _decode_deleted(text_key(DELETED_PARTITION, sort), item)
+            for sort, item in items(self._tables, DELETED_PARTITION)
+        ]
 
     def find_deleted(self, uid: RepositoryUID) -> DeletedRepository | None:
         """Return the deleted repository of this uid. One table read."""

@@ -1,8 +1,28 @@
-"""All items of a partition, past damaged ones: for callers that can go on without one, and report which it was."""
+"""All items of a partition; also past damaged ones, for callers that can go on without one, and report which it was."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from graveler.storage.tables.port import DamagedItemError, Item, Tables
+
+
+def pages(
+    tables: Tables, partition: str, *, start: bytes = b"", end: bytes | None = None, page_size: int = 1000
+) -> Iterator[list[tuple[bytes, Item]]]:
+    """Yield the items of a partition with their sort keys, ``start <= sort key < end``, a page at a time; none is empty. One
+    table read for each ``page_size``."""
+    while True:
+        page = tables.query(partition, start=start, end=end, limit=page_size)
+        if page.items:
+            yield page.items
+        if not page.more or not page.items:
+            return
+        start = page.items[-1][0] + b"\0"
+
+
+def items(tables: Tables, partition: str, *, start: bytes = b"") -> Iterator[tuple[bytes, Item]]:
+    """Yield the items of a partition as :func:`pages`, one at a time."""
+    return chain.from_iterable(pages(tables, partition, start=start))
 
 
 def walk(
