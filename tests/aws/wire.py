@@ -3,7 +3,7 @@
 from collections import Counter
 from threading import Lock
 
-from graveler.storage.aws_requests import observe
+from graveler.storage.aws_requests import observers
 
 
 class Wire:
@@ -15,7 +15,7 @@ class Wire:
         self.objects: Counter[str] = Counter()
         self.repeated = 0
         self._on = False
-        observe(self._note)
+        observers.append(self._note)
 
     @property
     def requests(self) -> int:

@@ -180,10 +180,10 @@ def test_each_copy_counts_its_requests_once(
         (figures,) = (line for line in lines if "TableRequests" in line)
         return int(figures["TableRequests"][0])
 
-    first, observers = counted(), len(aws_requests._observers)
+    first, observers = counted(), len(aws_requests.observers)
     hooks[0]()
     assert counted() == first
-    assert len(aws_requests._observers) == observers
+    assert len(aws_requests.observers) == observers
 
 
 @pytest.mark.parametrize("kind", ["on-demand", "provisioned-concurrency", None])

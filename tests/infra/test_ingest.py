@@ -30,14 +30,14 @@ pytestmark = pytest.mark.ci
 
 KILLER = """
 import os, signal
-from graveler.storage.aws_requests import observe
+from graveler.storage.aws_requests import observers
 seen = 0
 def kill(what, repeated):
     global seen
     seen += 1
     if seen == int(os.environ["KILL_AT"]):
         os.kill(os.getpid(), signal.SIGKILL)
-observe(kill)
+observers.append(kill)
 """
 
 

@@ -25,7 +25,7 @@ from graveler.functions.telemetry import Telemetry
 from graveler.functions.traffic import Traffic
 from graveler.functions.workers import dispatcher
 from graveler.lake.lake import Lake
-from graveler.storage.aws_requests import observe, unobserve
+from graveler.storage.aws_requests import observers
 
 if TYPE_CHECKING:
     from graveler.access.aws_login import AwsLogin
@@ -76,12 +76,12 @@ class Function:
         self.configuration: Configuration = read_configuration(os.environ)
         self.traffic = Traffic()
         self.telemetry = Telemetry(verb, shares=self.configuration.shared_cache is not None)
-        observe(self.traffic.note_request)
+        observers.append(self.traffic.note_request)
         self.lake: Lake = open_deployed_lake(self.configuration, self.traffic)
 
     def close(self) -> None:
         """Stop counting requests."""
-        unobserve(self.traffic.note_request)
+        observers.remove(self.traffic.note_request)
 
 
 class Opened(Protocol):

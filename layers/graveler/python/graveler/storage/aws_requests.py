@@ -141,18 +141,8 @@ class Outcome(Enum):
 Reply = TypeVar("Reply")
 Observer = Callable[[str, bool], None]
 
-_observers: Final[list[Observer]] = []
-
-
-def observe(observer: Observer) -> None:
-    """Call ``observer`` before each request of this process, in its thread: with the request's name in errors, and whether it is
-    a retry."""
-    _observers.append(observer)
-
-
-def unobserve(observer: Observer) -> None:
-    """Stop calling ``observer``."""
-    _observers.remove(observer)
+observers: Final[list[Observer]] = []
+"""Called before each request of this process, in its thread: with the request's name in errors, and True for a retry."""
 
 
 def send(
@@ -170,7 +160,7 @@ def send(
     repeated = False
     pauses = retries.pauses()
     while True:
-        for observer in _observers:
+        for observer in observers:
             observer(subject, repeated)
         repeated = True
         try:
@@ -188,6 +178,14 @@ def send(
             if pause is None:
                 raise _given_up(subject, error, outcome, lost) from error
         time.sleep(pause)
+
+
+def send_or_explain(request: Callable[[], Reply], subject: str, retries: Retries) -> Reply:
+    """Return the response to ``request`` as :func:`send`; raise all errors of the SDK as :func:`explained` has them."""
+    try:
+        return send(request, subject, retries)
+    except FAILURES as error:
+        raise explained(error, subject) from error
 
 
 def judge(error: Exception) -> Outcome:

@@ -252,7 +252,7 @@ class FolderObjects:
                 if if_match is not None:
                     raise ObjectMissingError(self._namespace, key) from None
                 return
-        with self._names.made_durable("deleting", key):
+        with self._names.explained("deleting", key, done=True):
             self._names.prune(path.parent)
 
     def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:

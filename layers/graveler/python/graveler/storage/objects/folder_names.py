@@ -14,7 +14,6 @@ from typing import Final
 from zlib import crc32
 
 from graveler.errors import InvalidError, UnavailableError
-from graveler.storage.durable_files import not_synced
 from graveler.storage.file_modes import Modes
 from graveler.storage.objects.folder_files import FolderFiles
 from graveler.storage.objects.folder_writer import Explained, Removed, described
@@ -43,17 +42,9 @@ class FolderNames:
         # Folders whose own name this process knows to be durable, with device and inode.
         self._settled: dict[Path, tuple[int, int]] = {}
 
-    def explained(self, doing: str, key: str) -> Explained:
-        """Return a block whose ``OSError`` is raised as what was done, and to which object."""
-        return Explained(doing, self.namespace, key)
-
-    @contextmanager
-    def made_durable(self, doing: str, key: str) -> Iterator[None]:
-        """Do the same as :meth:`explained`, for the steps after the operation itself is done."""
-        try:
-            yield
-        except OSError as error:
-            raise not_synced(error, f"{doing} {self.namespace}/{key}") from error
+    def explained(self, doing: str, key: str, *, done: bool = False) -> Explained:
+        """Return a block that names the step and the object in errors, as :class:`Explained`."""
+        return Explained(doing, self.namespace, key, done=done)
 
     def new_temporary(self, key: str) -> tuple[Path, int]:
         """Return a new, hidden file, and its descriptor, which holds its lock."""
@@ -71,7 +62,7 @@ class FolderNames:
         """Give a complete temporary file its name, durably."""
         with Removed(self.files, temporary, always=if_absent):
             self.assign(key, path, temporary, if_absent=if_absent)
-        with self.made_durable("writing", key):
+        with self.explained("writing", key, done=True):
             self.settle(path.parent)
         return described(key, status)
 

@@ -45,7 +45,7 @@ class FolderUploads:
                     if self._files.is_folder(folder):
                         raise self._names.robbed(key, temporary) from None
                     raise UploadMissingError(self._names.namespace, key, upload_id) from None
-            with self._names.made_durable("writing a part of", key):
+            with self._names.explained("writing a part of", key, done=True):
                 self._files.sync(folder)
             return described(key, status)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from graveler.storage.durable_files import sync_file, unavailable
+from graveler.storage.durable_files import not_synced, sync_file, unavailable
 from graveler.storage.objects.folder_files import FolderFiles
 from graveler.storage.objects.port import StoredObject
 from graveler.system.random_bytes import random_bytes
@@ -78,12 +78,13 @@ class FolderWriter:
 
 
 class Explained:
-    """A block whose ``OSError`` is raised as what was done, and to which object. (A generator takes three times as long.)"""
+    """A block whose ``OSError`` is raised as the step that failed, and its object; with ``done`` as one after the step itself is
+    done, while making it durable. (A generator takes three times as long.)"""
 
-    __slots__ = ("_doing", "_key", "_namespace")
+    __slots__ = ("_doing", "_done", "_key", "_namespace")
 
-    def __init__(self, doing: str, namespace: str, key: str) -> None:
-        self._doing, self._namespace, self._key = doing, namespace, key
+    def __init__(self, doing: str, namespace: str, key: str, *, done: bool = False) -> None:
+        self._doing, self._namespace, self._key, self._done = doing, namespace, key, done
 
     def __enter__(self) -> None:
         pass
@@ -92,7 +93,8 @@ class Explained:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if isinstance(error, OSError):
-            raise unavailable(error, f"{self._doing} {self._namespace}/{self._key}") from error
+            explain = not_synced if self._done else unavailable
+            raise explain(error, f"{self._doing} {self._namespace}/{self._key}") from error
 
 
 class Removed:

@@ -267,15 +267,9 @@ class S3Objects:
     def _delete_some(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
         members: Any = [{"Key": self._at(key), "ETag": f'"{etag}"'} for key, etag in objects]
         subject = f"{self.namespace}: delete_many"
-        try:
-            s3 = self._client()
-            response = send(
-                lambda: s3.delete_objects(Bucket=self._bucket, Delete={"Objects": members, "Quiet": True}),
-                subject,
-                self._settings.retries,
-            )
-        except FAILURES as error:
-            raise explained(error, subject) from error
+        response = self._request(
+            subject, lambda s3: s3.delete_objects(Bucket=self._bucket, Delete={"Objects": members, "Quiet": True})
+        )
         failed = {failure["Key"].removeprefix(self._base): failure for failure in response.get("Errors", ())}
         return [self._not_deleted(key, failed[key]) if key in failed else None for key, _ in objects]
 
@@ -409,15 +403,10 @@ class S3Objects:
         subject = f"{self.namespace}: list_uploads"
         marker: Any = {}
         while True:
-            try:
-                s3 = self._client()
-                response = send(
-                    lambda: s3.list_multipart_uploads(Bucket=self._bucket, Prefix=self._base, **marker),  # noqa: B023
-                    subject,
-                    self._settings.retries,
-                )
-            except FAILURES as error:
-                raise explained(error, subject) from error
+            response = self._request(
+                subject,
+                lambda s3: s3.list_multipart_uploads(Bucket=self._bucket, Prefix=self._base, **marker),  # noqa: B023
+            )
             for entry in response.get("Uploads", ()):
                 key = entry["Key"].removeprefix(self._base)
                 yield UnfinishedUpload(key, entry["UploadId"], entry["Initiated"].timestamp())
@@ -502,15 +491,18 @@ class S3Objects:
         if delimiter:
             options["Delimiter"] = delimiter
         subject = f"{self.namespace}: list"
+        return self._request(
+            subject,
+            lambda s3: s3.list_objects_v2(
+                Bucket=self._bucket, Prefix=prefix, MaxKeys=self._settings.list_page, **options
+            ),
+        )
+
+    def _request(self, subject: str, request: "Callable[[S3Client], T]") -> T:
+        """Return the response to ``request``, given the client. ``subject`` names it in errors."""
         try:
             s3 = self._client()
-            return send(
-                lambda: s3.list_objects_v2(
-                    Bucket=self._bucket, Prefix=prefix, MaxKeys=self._settings.list_page, **options
-                ),
-                subject,
-                self._settings.retries,
-            )
+            return send(lambda: request(s3), subject, self._settings.retries)
         except FAILURES as error:
             raise explained(error, subject) from error
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from graveler.errors import InvalidError, UnavailableError
-from graveler.storage.aws_requests import FAILURES, explained, send
+from graveler.storage.aws_requests import send_or_explain
 from graveler.system.retries import Retries
 
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ class S3Versions:
     def check(self) -> None:
         """Check that the bucket keeps versions; :class:`InvalidError` if not. One request."""
         subject = f"s3://{self._bucket}: versions"
-        try:
-            response = send(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), subject, self._retries)
-        except FAILURES as error:
-            raise explained(error, subject) from error
+        response = send_or_explain(lambda: self._s3.get_bucket_versioning(Bucket=self._bucket), subject, self._retries)
         if response.get("Status") not in ("Enabled", "Suspended"):
             raise InvalidError(f"bucket {self._bucket!r} keeps no versions, so what was deleted there is gone")
 
@@ -65,14 +62,11 @@ class S3Versions:
         request."""
         markers: Any = [{"Key": self._base + deleted.key, "VersionId": deleted.marker} for deleted in objects]
         subject = f"s3://{self._bucket}/{self._base}: undelete"
-        try:
-            response = send(
-                lambda: self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": markers, "Quiet": True}),
-                subject,
-                self._retries,
-            )
-        except FAILURES as error:
-            raise explained(error, subject) from error
+        response = send_or_explain(
+            lambda: self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": markers, "Quiet": True}),
+            subject,
+            self._retries,
+        )
         return {
             failure["Key"].removeprefix(self._base): f"{failure.get('Code', '')} {failure.get('Message', '')}".strip()
             for failure in response.get("Errors", ())
@@ -99,13 +93,10 @@ class S3Versions:
 
     def _page(self, prefix: str, key: str, version: str, subject: str) -> Any:
         begin: Any = {name: value for name, value in (("KeyMarker", key), ("VersionIdMarker", version)) if value}
-        try:
-            return send(
-                lambda: self._s3.list_object_versions(
-                    Bucket=self._bucket, Prefix=self._base + prefix, MaxKeys=self._list_page, **begin
-                ),
-                subject,
-                self._retries,
-            )
-        except FAILURES as error:
-            raise explained(error, subject) from error
+        return send_or_explain(
+            lambda: self._s3.list_object_versions(
+                Bucket=self._bucket, Prefix=self._base + prefix, MaxKeys=self._list_page, **begin
+            ),
+            subject,
+            self._retries,
+        )

@@ -7,7 +7,7 @@ that.
 from typing import Any, Final, Protocol
 
 from graveler.errors import UnavailableError
-from graveler.storage.aws_requests import FAILURES, error_code, explained, send
+from graveler.storage.aws_requests import FAILURES, error_code, explained, send, send_or_explain
 from graveler.storage.secrets.keyring import SealingKeyLostError
 from graveler.storage.tables.port import Item
 from graveler.system.retries import Retries
@@ -42,16 +42,13 @@ class KmsKey:
         """Return a new key, and its record with the wrapped one. One request (``kms:GenerateDataKey``).
         :class:`UnavailableError`."""
         subject = f"creating a sealing key with KMS key {self._arn!r}"
-        try:
-            response = send(
-                lambda: self._client().generate_data_key(
-                    KeyId=self._arn, KeySpec="AES_256", EncryptionContext=self._context
-                ),
-                subject,
-                Retries(),
-            )
-        except FAILURES as error:
-            raise explained(error, subject) from error
+        response = send_or_explain(
+            lambda: self._client().generate_data_key(
+                KeyId=self._arn, KeySpec="AES_256", EncryptionContext=self._context
+            ),
+            subject,
+            Retries(),
+        )
         return response["Plaintext"], {"by": _BY, "key": self._arn, "wrapped": response["CiphertextBlob"]}
 
     def find(self, record: Item) -> bytes:
