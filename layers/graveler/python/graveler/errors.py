@@ -16,8 +16,8 @@
         └── AnswerLostError   … or something was changed, which is unknown: look, then try again
 
 Every message says what was wrong, with which value, and what to do, and is for people only: programs use the class, its
-``code`` and its fields. A face (command line, HTTP) maps the group to an exit
-code or a status in one table, and shows the message as it is.
+``code`` and its fields. An interface (command line, HTTP) maps the group to an exit code or a status in one table, and shows the
+message as it is.
 """
 
 import sys
@@ -424,7 +424,7 @@ class TooMuchWorkError(PreconditionError):
 
     def __init__(
         self,
-        what: str,
+        work: str,
         records: int = 0,
         limit: int | None = None,
         operation: str = "",
@@ -436,7 +436,7 @@ class TooMuchWorkError(PreconditionError):
             if limit is None
             else f"has to read {records:,} records or more, but one call is allowed {limit:,}"
         )
-        super().__init__(f"{what} {problem}; run it as an operation")
+        super().__init__(f"{work} {problem}; run it as an operation")
 
 
 class AmbiguousRefError(InvalidError):

@@ -184,7 +184,7 @@ def _change(change: "Callable[[_File], str]") -> Path:
 
     try:
         _expect_file(path)
-        path = Path(os.path.realpath(path))  # a link, as of those who keep such files elsewhere, stays one
+        path = Path(os.path.realpath(path))  # a link to a file that the user keeps elsewhere stays one
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path):
             read = _read(path, must=True, trusted=True)

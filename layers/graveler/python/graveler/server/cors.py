@@ -1,6 +1,6 @@
-"""Scripts of pages from other sites: what browsers are told that these may do (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol).
+"""Permissions for scripts of pages from other sites (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol).
 
-Nothing of it lets anybody in who has no key: browsers send neither cookies nor passwords along.
+It admits nobody without a key: browsers send neither cookies nor passwords along.
 """
 
 import re

@@ -171,11 +171,11 @@ class DataPlane:
         original response, one of other bytes raises :class:`ObjectConditionError`."""
         try:
             writer = await self._disk.run(store.writer, key, if_absent=True)
-        except ObjectConditionError as taken:
+        except ObjectConditionError as error:
             if declared_length(request) != (await self._disk.run(store.head, key)).size:
                 raise
             digest = await self._take(request, receive, lambda _: None, expected)
-            await self._disk.run(_expect_same, store, key, digest, taken)
+            await self._disk.run(_expect_same, store, key, digest, error)
             return digest
         try:
             _, digest = await self._write(request, receive, writer, expected)
@@ -192,8 +192,8 @@ class DataPlane:
             digest = await self._take(request, receive, writer.write, expected)
             try:
                 return await self._disk.run(writer.finish), digest
-            except ObjectConditionError as taken:
-                raise _TakenError(digest, taken) from None
+            except ObjectConditionError as error:
+                raise _TakenError(digest, error) from None
         finally:
             await self._disk.run(writer.abort)
 

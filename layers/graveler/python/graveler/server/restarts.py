@@ -1,8 +1,8 @@
-"""When a worker that ended unexpectedly is started again, and when the server gives up.
+"""Restarts of workers that ended unexpectedly, and the point at which the server gives up.
 
 One death may have any cause: memory that ran out, an operator's signal. So the worker is replaced at once. If its successor dies
 young, the next one waits, each time twice as long. A worker that dies young :data:`MOST` times in a row will not get better: then
-the server ends, and leaves the decision to whoever supervises it.
+the server ends, and leaves the decision to its supervisor.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """The checks of every adapter of a port, and the evaluation of conditions: in one place, so that no adapter is laxer than
 another.
 
-The limits of the tables are DynamoDB's. Whatever a laptop accepts, the cloud accepts too.
+The limits of the tables are DynamoDB's, so the cloud accepts everything that a laptop accepts.
 """
 
 import itertools

@@ -69,7 +69,7 @@ class DaemonPool:
                 continue
             try:
                 result = work()
-            except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+            except BaseException as error:  # noqa: BLE001 - the caller of ``result`` gets it
                 future.set_exception(error)
             else:
                 future.set_result(result)

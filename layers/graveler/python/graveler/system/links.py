@@ -33,7 +33,7 @@ def special_files(paths: Sequence[str]) -> str:
 
 
 def shown(paths: Sequence[str]) -> str:
-    """Return the first of some paths, to be named in a message."""
+    """Return the first paths, as a message names them."""
     return ", ".join(map(repr, paths[:_SHOWN])) + (", …" if len(paths) > _SHOWN else "")
 
 

@@ -1,4 +1,4 @@
-"""The content type that the ending of a name stands for, for those who ask the command line to guess."""
+"""Content types by the ending of a name, for uploads that ask the command line to guess."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Final

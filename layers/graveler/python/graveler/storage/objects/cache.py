@@ -238,7 +238,7 @@ class FileCache:
         return total
 
     def _give_way(self, size: int) -> None:
-        """Free space on a full disk, whoever filled it: remove a sixteenth of the folder's contents, and at least ``size``."""
+        """Free space on a full disk: remove a sixteenth of the folder's contents, and at least ``size``."""
         try:
             total, files = self._look()
         except OSError as error:

@@ -1,5 +1,7 @@
-"""The files below a folder, by their paths, as the operating system finds them: a user of the library has only their own rights,
-so the library follows symbolic links. A server confines its files (:mod:`graveler.storage.objects.confined_folder`).
+"""The files below a folder, by their paths, as the operating system finds them.
+
+The library follows symbolic links: its user has only their own rights. A server confines its files
+(:mod:`graveler.storage.objects.confined_folder`).
 """
 
 import errno

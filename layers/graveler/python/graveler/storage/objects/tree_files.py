@@ -84,7 +84,7 @@ class ImmutableFiles:
             self._objects.put(key, data, if_absent=True)
         except NotSyncedError:  # it is there, and must not be built on
             raise
-        except (ObjectConditionError, AnswerLostError):  # a file of this name has these contents, whoever put it
+        except (ObjectConditionError, AnswerLostError):  # a file of this name has these contents, by any writer
             self._make_young(key, data)
         if self._cache is not None:
             self._cache.put(f"{self._cached_as}-{kind}-{name}", data)

@@ -1,6 +1,6 @@
 """Connections to a file of SQLite that remember what they read, and those of one handle together.
 
-What keeps items true is SQLite's ``data_version`` alone: nothing here knows who writes (docs/design/0014-recent-rows.md).
+SQLite's ``data_version`` alone keeps items true: this module knows no writer (docs/design/0014-recent-rows.md).
 """
 
 import os
