@@ -31,9 +31,9 @@ from graveler.storage.durable_files import sync_file
 from graveler.storage.file_modes import PRIVATE, Modes
 from graveler.storage.limits import check_byte_range, check_object_key, check_part_number, check_parts
 from graveler.storage.objects.confined_folder import Confinement, files_below
-from graveler.storage.objects.folder_leftovers import Leftovers
+from graveler.storage.objects.folder_leftovers import sweep, tidy
 from graveler.storage.objects.folder_names import HIDDEN, FolderNames
-from graveler.storage.objects.folder_writer import PIECE, FolderWriter, Removed, described, pieces_of_file, write_all
+from graveler.storage.objects.folder_writer import PIECE, FolderWriter, described, discard, pieces_of_file, write_all
 from graveler.storage.objects.port import (
     Noted,
     ObjectConditionError,
@@ -181,14 +181,14 @@ class FolderObjects:
         path = self.file_of(key)
         self._sweep_once()
         temporary, lock = self._names.new_temporary(key)
-        with self._names.explained("writing", key), Removed(self.files, temporary, always=True):
+        with self._names.explained("writing", key):
             try:
                 # Closing a copy of the descriptor reports errors of writing, and leaves the lock until the file has its name.
-                descriptor = os.dup(lock)
+                copy = os.dup(lock)
                 try:
-                    write_all(descriptor, data)
+                    write_all(copy, data)
                 finally:
-                    os.close(descriptor)
+                    os.close(copy)
                 try:
                     self.files.link(temporary, path)
                 except OSError:  # a new folder, or something exists there
@@ -196,6 +196,7 @@ class FolderObjects:
                         self._names.assign(key, path, temporary, if_absent=True)
             finally:
                 os.close(lock)
+                discard(self.files, temporary)
 
     def sync(self, keys: Sequence[str]) -> builtins.list[str]:
         """See :class:`graveler.storage.objects.port.UnsyncedObjects`. Cost: a sync of each file, and of their folders."""
@@ -267,11 +268,11 @@ class FolderObjects:
         and the week of an upload, are differences between two times of this file system, whatever this process's clock says. A
         part that is being written keeps its upload. Where the file system has no locks, temporary files stay.
         """
-        return Leftovers(self._names).sweep()
+        return sweep(self._names)
 
     def tidy(self) -> None:
         """Remove the hidden folder, unless it holds files of living writers or unfinished uploads."""
-        Leftovers(self._names).tidy()
+        tidy(self._names)
 
     # Presigned URLs
 

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 from zlib import crc32
@@ -16,7 +17,7 @@ from zlib import crc32
 from graveler.errors import InvalidError, UnavailableError
 from graveler.storage.file_modes import Modes
 from graveler.storage.objects.folder_files import FolderFiles
-from graveler.storage.objects.folder_writer import Explained, Removed, described
+from graveler.storage.objects.folder_writer import Explained, described, discard
 from graveler.storage.objects.port import ObjectConditionError, StoredObject
 from graveler.storage.owned_files import create_owned
 
@@ -39,12 +40,10 @@ class FolderNames:
         self.modes = modes
         self.hidden = files.root / HIDDEN
         self.writes = self.hidden / "writes"
+        self.explained = partial(Explained, namespace)
+        """A block that names a step and an object in errors (:class:`Explained`)."""
         # Folders whose own name this process knows to be durable, with device and inode.
         self._settled: dict[Path, tuple[int, int]] = {}
-
-    def explained(self, doing: str, key: str, *, done: bool = False) -> Explained:
-        """Return a block that names the step and the object in errors, as :class:`Explained`."""
-        return Explained(doing, self.namespace, key, done=done)
 
     def new_temporary(self, key: str) -> tuple[Path, int]:
         """Return a new, hidden file, and its descriptor, which holds its lock."""
@@ -60,8 +59,13 @@ class FolderNames:
         self, key: str, path: Path, temporary: Path, status: os.stat_result, *, if_absent: bool
     ) -> StoredObject:
         """Give a complete temporary file its name, durably."""
-        with Removed(self.files, temporary, always=if_absent):
+        is_left = True
+        try:
             self.assign(key, path, temporary, if_absent=if_absent)
+            is_left = if_absent  # then the file has two names
+        finally:
+            if is_left:
+                discard(self.files, temporary)
         with self.explained("writing", key, done=True):
             self.settle(path.parent)
         return described(key, status)

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from graveler.errors import InvalidError
 from graveler.storage.objects.folder_names import FolderNames
-from graveler.storage.objects.folder_writer import FolderWriter, Removed, described, pieces_of_file
+from graveler.storage.objects.folder_writer import FolderWriter, described, discard, pieces_of_file
 from graveler.storage.objects.port import StoredObject, UploadMissingError
 from graveler.storage.owned_files import create_owned
 
@@ -38,13 +38,16 @@ class FolderUploads:
         folder = self._folder_of(key, upload_id)
 
         def publish(temporary: Path, status: os.stat_result) -> StoredObject:
-            with self._names.explained("writing a part of", key), Removed(self._files, temporary, always=False):
+            with self._names.explained("writing a part of", key):
                 try:
                     self._files.rename(temporary, folder / str(number))
                 except FileNotFoundError:
                     if self._files.is_folder(folder):
                         raise self._names.robbed(key, temporary) from None
                     raise UploadMissingError(self._names.namespace, key, upload_id) from None
+                except BaseException:
+                    discard(self._files, temporary)
+                    raise
             with self._names.explained("writing a part of", key, done=True):
                 self._files.sync(folder)
             return described(key, status)

@@ -68,8 +68,7 @@ class FolderWriter:
     def abort(self) -> None:
         """Abort, unless it is finished."""
         if self._descriptor >= 0:
-            with suppress(OSError):  # swept later
-                self._files.unlink(self._temporary)
+            discard(self._files, self._temporary)
             self._close()
 
     def _close(self) -> None:
@@ -83,7 +82,7 @@ class Explained:
 
     __slots__ = ("_doing", "_done", "_key", "_namespace")
 
-    def __init__(self, doing: str, namespace: str, key: str, *, done: bool = False) -> None:
+    def __init__(self, namespace: str, doing: str, key: str, *, done: bool = False) -> None:
         self._doing, self._namespace, self._key, self._done = doing, namespace, key, done
 
     def __enter__(self) -> None:
@@ -97,23 +96,10 @@ class Explained:
             raise explain(error, f"{self._doing} {self._namespace}/{self._key}") from error
 
 
-class Removed:
-    """A block after which a temporary file is removed: ``always``, or only if an exception ends the block."""
-
-    __slots__ = ("_always", "_files", "_path")
-
-    def __init__(self, files: FolderFiles, path: Path, *, always: bool) -> None:
-        self._files, self._path, self._always = files, path, always
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._always or error is not None:
-            with suppress(OSError):  # swept later
-                self._files.unlink(self._path)
+def discard(files: FolderFiles, temporary: Path) -> None:
+    """Remove a temporary file, if that is possible; otherwise it is swept later."""
+    with suppress(OSError):
+        files.unlink(temporary)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -44,8 +44,9 @@ class TableHandle:
     def close(self) -> None:
         """Close the connections that no thread is using."""
         self.of_this_process().close_idle()
-        with self._copying:
-            self._drop_copy()
+        if self.copy is not None:
+            with self._copying:
+                self._drop_copy()
 
     def may_write(self) -> bool:
         """Return whether this process may write to the table; True if the file does not exist yet. A few system calls."""
