@@ -87,7 +87,7 @@ def test_random_generators_are_seeded_anew(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_random_bytes_that_were_read_ahead_are_used_by_no_copy() -> None:
     random_bytes(1)
-    ahead = _stock.left[_stock.at :]
+    ahead = _stock.data[_stock.position :]
     renew_process()
     assert random_bytes(8) not in ahead
 
