@@ -22,6 +22,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from tests.support.tuples import changed
+
 RULES: Final[dict[str, bool]] = {
     "publish_while_running": True,  # the transaction that publishes checks that the operation has not ended
     "by_what_stays": True,  # … by what no sign of life changes, and not by the operation's version
@@ -78,7 +80,7 @@ def publish(rules: dict[str, bool], world: World, version: int) -> World | None:
         return None
     if rules["publish_once"] and world.commits:
         return None
-    return world._replace(commits=world.commits + 1)
+    return changed(world, commits=world.commits + 1)
 
 
 def end(rules: dict[str, bool], world: World, version: int, *, found: bool) -> World | None:
@@ -87,7 +89,7 @@ def end(rules: dict[str, bool], world: World, version: int, *, found: bool) -> W
         return None
     if rules["end_without_commit"] and not found and world.commits:
         return None
-    return world._replace(state=COMPLETED if found else ENDED, version=version + 1)
+    return changed(world, state=COMPLETED if found else ENDED, version=version + 1)
 
 
 def carry_out(rules: dict[str, bool], world: World, what: Late) -> World | None:
@@ -107,39 +109,39 @@ def sent(
         yield f"{what.what}: done", after, done
         yield f"{what.what}: done, and the answer is lost", after, unsure
     if len(world.late) < HANGING:
-        yield f"{what.what}: hangs", world._replace(late=tuple(sorted((*world.late, what)))), unsure
+        yield f"{what.what}: hangs", changed(world, late=tuple(sorted((*world.late, what)))), unsure
 
 
 def takes(rules: dict[str, bool], world: World, process: Process) -> Iterator[tuple[str, World, Process]]:
     """What a process may do next: the world after it, and the process."""
-    gone = process._replace(at=GONE)
+    gone = changed(process, at=GONE)
     yield "dies", world, gone
     if process.at == READ:
         ended = world.state != RUNNING
         following = COMPLETE if process.kind == "worker" else LOOK
         ends = world.state == COMPLETED if process.kind == "worker" else ended
-        yield "reads the operation", world, gone if ends else process._replace(at=following, version=world.version)
+        yield "reads the operation", world, gone if ends else changed(process, at=following, version=world.version)
     elif process.at == LOOK:
         found = world.commits > 0
         if process.kind == "ender":
-            yield "looks for the commit", world, process._replace(at=END, found=found)
+            yield "looks for the commit", world, changed(process, at=END, found=found)
         else:
-            after = process._replace(at=READ if found else PUBLISH, version=world.version)
+            after = changed(process, at=READ if found else PUBLISH, version=world.version)
             yield "looks for the commit", world, after
     elif process.at == PUBLISH:
         if world.beats and world.state == RUNNING:
-            beaten = world._replace(version=world.version + 1, beats=world.beats - 1)
+            beaten = changed(world, version=world.version + 1, beats=world.beats - 1)
             yield "gives a sign of life", beaten, process
         what = Late(PUBLISH, process.version, found=False)
-        looks = process._replace(at=LOOK)
-        yield from sent(rules, world, what, process._replace(at=READ), gone if world.state != RUNNING else looks, looks)
+        looks = changed(process, at=LOOK)
+        yield from sent(rules, world, what, changed(process, at=READ), gone if world.state != RUNNING else looks, looks)
     elif process.at == COMPLETE:
         if world.version == process.version:
-            yield "says that it is completed", world._replace(state=COMPLETED, version=world.version + 1), gone
+            yield "says that it is completed", changed(world, state=COMPLETED, version=world.version + 1), gone
         else:
-            yield "says that it is completed: refused", world, process._replace(at=READ)
+            yield "says that it is completed: refused", world, changed(process, at=READ)
     elif process.at == END:
-        again = process._replace(at=READ)
+        again = changed(process, at=READ)
         yield from sent(
             rules, world, Late(END, process.version, process.found and rules["look_before_ending"]), gone, again, gone
         )
@@ -158,12 +160,12 @@ def steps(rules: dict[str, bool], world: World) -> Iterator[tuple[str, World, st
                 hindered = "who ends it is refused for a commit that was there before, and would be for ever"
             processes = (*after.processes[:number], later, *after.processes[number + 1 :])
             told = f"{process.kind}: {said}"
-            yield told, after._replace(processes=tuple(sorted(processes))), hindered
+            yield told, changed(after, processes=tuple(sorted(processes))), hindered
     for what in world.late:
         left = list(world.late)
         left.remove(what)
         arrived = carry_out(rules, world, what) or world
-        yield f"late: {what.what}", arrived._replace(late=tuple(left)), ""
+        yield f"late: {what.what}", changed(arrived, late=tuple(left)), ""
 
 
 def wrong(world: World) -> str:

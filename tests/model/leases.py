@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
+from tests.support.tuples import changed
+
 LEASE: Final = 3
 """Ticks."""
 RENEWAL: Final = 2
@@ -69,7 +71,7 @@ def look(rule: Rule, world: World, watcher: Watcher) -> tuple[Watcher, bool]:
         return watcher, world.until > world.now + watcher.ahead
     if watcher.beat != world.beat:
         first = watcher.beat == -1 and rule is Rule.AT_ONCE
-        seen = watcher._replace(beat=world.beat, since=monotonic - (LEASE if first else 0))
+        seen = changed(watcher, beat=world.beat, since=monotonic - (LEASE if first else 0))
         return seen, not first
     return watcher, monotonic < watcher.since + LEASE
 
@@ -79,9 +81,9 @@ def owner_steps(world: World) -> Iterator[tuple[str, World]]:
     if not world.alive:
         yield "", world
         return
-    renewed = world._replace(beat=world.beat + 1, at=world.now, until=world.now + world.ahead + LEASE)
+    renewed = changed(world, beat=world.beat + 1, at=world.now, until=world.now + world.ahead + LEASE)
     yield "the owner renews", renewed
-    yield "the owner dies", world._replace(alive=False, died=world.now)
+    yield "the owner dies", changed(world, alive=False, died=world.now)
     if world.now - world.at < RENEWAL:
         yield "", world
 
@@ -90,14 +92,14 @@ def watcher_steps(rule: Rule, world: World, number: int) -> Iterator[tuple[str, 
     """What a watcher may do in this tick, and what is wrong with it."""
     watcher = world.watchers[number]
 
-    def having(changed: Watcher) -> World:
-        return world._replace(watchers=(*world.watchers[:number], changed, *world.watchers[number + 1 :]))
+    def having(later: Watcher) -> World:
+        return changed(world, watchers=(*world.watchers[:number], later, *world.watchers[number + 1 :]))
 
     if watcher.started < 0:
         yield "", world, ""
-        watcher = watcher._replace(started=world.now)
+        watcher = changed(watcher, started=world.now)
     else:
-        yield "", having(watcher._replace(diligent=False)), ""
+        yield "", having(changed(watcher, diligent=False)), ""
     seen, believed = look(rule, world, watcher)
     wrong = ""
     if not believed and world.alive:
@@ -142,7 +144,7 @@ def tick(rule: Rule, world: World) -> Iterator[tuple[str, World, str]]:
             for more, later, worse in watcher_steps(rule, after, number)
         ]
     for said, after, wrong in reached:
-        yield said or "nothing", after._replace(now=world.now + 1), wrong
+        yield said or "nothing", changed(after, now=world.now + 1), wrong
 
 
 def history(before: dict[World, tuple[World, str] | None], world: World) -> list[str]:

@@ -22,6 +22,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from tests.support.tuples import changed
+
 RULES: dict[str, bool] = {
     "verify_after_put": True,  # a writer reads the branch again after its put
     "leave_late_item": True,  # a put that came too late is left where it is, not taken back
@@ -92,7 +94,7 @@ class State(NamedTuple):
     def with_first_put(self, token: str, value: str) -> "State":
         """The first put of a process that knows the branch as ``a``: it strays if that has another name by now."""
         after = self.with_item(token, value)
-        return after if self.here == "a" else after._replace(strays=self.strays | {value})
+        return after if self.here == "a" else changed(after, strays=self.strays | {value})
 
     def leaving(self, tokens: tuple[str, ...], outcome: tuple[str, Any]) -> "State":
         return self._replace(gone=tuple(sorted({**dict(self.gone), **dict.fromkeys(tokens, outcome)}.items())))
@@ -108,7 +110,7 @@ def absent(value: str | None) -> bool:
 
 
 def begin(s: State, me: str) -> State:
-    return s if me in dict(s.starts) else s._replace(starts=(*s.starts, (me, s.acked)))
+    return s if me in dict(s.starts) else changed(s, starts=(*s.starts, (me, s.acked)))
 
 
 Step = tuple[State, str, Place]
@@ -167,7 +169,7 @@ class Search:
     def steps(self, s: State) -> Iterator[tuple[Process, State]]:
         for n, proc in enumerate(s.procs):
             for state, pc, loc in getattr(self, proc[0])(s, *proc[1:]):
-                yield proc, state._replace(procs=(*s.procs[:n], (*proc[:2], pc, loc), *s.procs[n + 1 :]))
+                yield proc, changed(state, procs=(*s.procs[:n], (*proc[:2], pc, loc), *s.procs[n + 1 :]))
 
     # A writer, or a deleter, which writes a tombstone whatever it finds. It may hold a token from long ago.
     # loc: the token to put under; then what it has put so far: ((token, the value it replaced), ...).
@@ -189,7 +191,7 @@ class Search:
             token = placed[-1][0]
             there = s.branch("a")
             if not RULES["verify_after_put"]:
-                yield s._replace(acked=s.acked | {me}), "done", ()
+                yield changed(s, acked=s.acked | {me}), "done", ()
             elif there is None or s.closed:
                 yield from self._refuse(s, me, placed)
             elif there.mark is not None and RULES["rename_closes_first"]:
@@ -210,7 +212,7 @@ class Search:
             left, placed, onwards = loc
             if not left:
                 if onwards is None:
-                    yield s._replace(refused=s.refused | {me}), "done", ()
+                    yield changed(s, refused=s.refused | {me}), "done", ()
                 else:
                     yield s, "put", (onwards, ())
                 return
@@ -224,8 +226,8 @@ class Search:
 
     def _acknowledge(self, s: State, me: str, token: str) -> State:
         if token.startswith("e"):
-            return s._replace(acked_elsewhere=s.acked_elsewhere | {me})
-        return s._replace(acked=s.acked | {me})
+            return changed(s, acked_elsewhere=s.acked_elsewhere | {me})
+        return changed(s, acked=s.acked | {me})
 
     @staticmethod
     def _lineage(token: str) -> str:
@@ -233,7 +235,7 @@ class Search:
 
     def _refuse(self, s: State, me: str, placed: Place) -> Iterator[Step]:
         if not RULES["restore_before_refusing"]:
-            yield s._replace(refused=s.refused | {me}), "done", ()
+            yield changed(s, refused=s.refused | {me}), "done", ()
         else:
             left = placed if RULES["settle_every_put"] else placed[-1:]
             yield s, "settle", (left, placed, None)
@@ -266,7 +268,7 @@ class Search:
             if not RULES["batch_refused_before"]:
                 yield begin(s, me), "put", ("t0",)
             elif there is None or s.closed:
-                yield s._replace(refused=s.refused | {me}), "done", ()
+                yield changed(s, refused=s.refused | {me}), "done", ()
             elif there.mark is None:
                 yield begin(s, me), "put", (there.open,)
         elif pc == "put":
@@ -274,7 +276,7 @@ class Search:
         elif pc == "verify":
             if there is None or s.closed:
                 refused = s.refused if RULES["batch_refused_before"] else s.refused | {me}
-                yield s._replace(refused=refused), "done", ()
+                yield changed(s, refused=refused), "done", ()
             elif there.mark is not None and RULES["rename_closes_first"]:
                 return
             elif there.open == loc[0]:
@@ -287,7 +289,7 @@ class Search:
     # Protects the branch, or makes the repository read-only.
     def l(self, s: State, _: str, pc: str, __: Place) -> Iterator[Step]:  # noqa: E743
         if pc == "close":
-            yield s._replace(closed=True), "done", ()
+            yield changed(s, closed=True), "done", ()
 
     # Renames a to b: mark, stage again under a fresh token, and one transaction. loc: the state staged from, found, next.
     def n(self, s: State, me: str, pc: str, loc: Place) -> Iterator[Step]:
@@ -302,7 +304,7 @@ class Search:
                 moved = s.with_branch("a", None).with_branch("b", there)
                 yield moved, "done", ()
                 return
-            yield s.with_branch("a", there._replace(mark=fresh)), "look", ()
+            yield s.with_branch("a", changed(there, mark=fresh)), "look", ()
             return
         yield s, "crash", ()
         if there is None or there.mark != fresh:
@@ -327,7 +329,7 @@ class Search:
     def k(self, s: State, _: str, pc: str, __: Place) -> Iterator[Step]:
         there = s.branch("a")
         if pc == "clear" and there is not None and there.mark is not None:
-            yield s.with_branch("a", there._replace(mark=None)), "done", ()
+            yield s.with_branch("a", changed(there, mark=None)), "done", ()
 
     # Creates another branch under the old name.
     def e(self, s: State, _: str, pc: str, __: Place) -> Iterator[Step]:
@@ -352,7 +354,7 @@ class Search:
             value = s.item(path[at]) if at < len(path) else s.trees[looked.head]
             item = value if at == 0 else item
             if value == me:  # an earlier try, whose answer was lost
-                yield s._replace(acked=s.acked | {me}), "done", ()
+                yield changed(s, acked=s.acked | {me}), "done", ()
             elif value and not absent(value):
                 yield s, "lost", ()
             elif at == len(path) or value:  # nothing, or a tombstone that hides what is below
@@ -367,11 +369,11 @@ class Search:
                 stored = s.with_item(token, me)
                 yield stored, "start", ()  # the answer was lost: try again
                 if RULES["create_in_transaction"]:
-                    yield stored._replace(acked=s.acked | {me}), "done", ()
+                    yield changed(stored, acked=s.acked | {me}), "done", ()
                 else:
                     yield stored, "verify", (token,)
         elif pc == "verify":
-            yield (s._replace(acked=s.acked | {me}), "done", ()) if branch.open == loc[0] else (s, "start", ())
+            yield (changed(s, acked=s.acked | {me}), "done", ()) if branch.open == loc[0] else (s, "start", ())
 
     # A committer. It builds its tree at once, on the head that it finds, while older tokens may still be in flight.
     # loc: the branch's name, own token, tokens to apply, next to scan, value found, head built on, tree.
@@ -384,8 +386,8 @@ class Search:
             if there is None or (there.mark is not None and RULES["rename_closes_first"]):
                 return
             token = f"{there.open[0]}{s.next_token}"
-            sealed = there._replace(open=token, sealed=(*there.sealed, there.open))
-            after = s.with_branch(name, sealed)._replace(next_token=s.next_token + 1)
+            sealed = changed(there, open=token, sealed=(*there.sealed, there.open))
+            after = changed(s.with_branch(name, sealed), next_token=s.next_token + 1)
             yield after, "scan", (name, there.open, (there.open,), 0, None, None, None)
             return
         yield s, "crash", ()
@@ -421,8 +423,8 @@ class Search:
                 yield s, "publish", (name, own, tokens, at, found, there.head, again)
             else:
                 left = tuple(t for t in there.sealed if t not in tokens)
-                moved = there._replace(head=len(s.trees), sealed=left)
-                published = s.with_branch(name, moved)._replace(trees=(*s.trees, tree))
+                moved = changed(there, head=len(s.trees), sealed=left)
+                published = changed(s.with_branch(name, moved), trees=(*s.trees, tree))
                 yield published.leaving(tokens, ("published", len(s.trees))), "clean", (tokens,)
         elif pc == "clean":
             waiting = ("token", "look", "put", "verify", "settle", "into", "scan", "move")
@@ -444,7 +446,7 @@ class Search:
             path, head, seen, refused, at = loc
             value = s.item(path[at]) if at < len(path) else s.trees[head]
             if value or at == len(path):
-                yield s._replace(readers=(*s.readers, (value, seen, refused))), "done", ()
+                yield changed(s, readers=(*s.readers, (value, seen, refused))), "done", ()
             else:
                 yield s, "token", (path, head, seen, refused, at + 1)
 
@@ -456,8 +458,8 @@ class Search:
         if pc == "read" and there.mark is None:
             yield begin(s, me), "publish", (there,)
         elif pc == "publish":
-            moved = s.with_branch("a", there._replace(head=len(s.trees)))
-            brought = moved._replace(trees=(*s.trees, s.trees[there.head]))
+            moved = s.with_branch("a", changed(there, head=len(s.trees)))
+            brought = changed(moved, trees=(*s.trees, s.trees[there.head]))
             yield (brought if there == loc[0] else s), "done", ()
 
     # A merge that brings a value for the key. It is refused while the key has an uncommitted change.
@@ -475,8 +477,8 @@ class Search:
                 yield begin(s, me), "publish", (there,)
         elif pc == "publish":
             if there == loc[0]:
-                moved = s.with_branch("a", there._replace(head=len(s.trees)))
-                yield moved._replace(trees=(*s.trees, me), acked=s.acked | {me}), "done", ()
+                moved = s.with_branch("a", changed(there, head=len(s.trees)))
+                yield changed(moved, trees=(*s.trees, me), acked=s.acked | {me}), "done", ()
             else:  # the branch moved: merged anew, which is another merge; here it gives up
                 yield s, "done", ()
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from threading import Thread
 from urllib.parse import urlsplit
 
+from tests.support.tuples import changed
+
 _PIECE = 1 << 16
 
 
@@ -55,7 +57,7 @@ def proxying(port: int) -> Iterator[Proxy]:
             client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:
             parts = urlsplit(target.decode())
-            path = parts._replace(scheme="", netloc="").geturl().encode()
+            path = changed(parts, scheme="", netloc="").geturl().encode()
             server.sendall(b" ".join((method, path, version)) + b"\r\n" + rest)
         back = Thread(target=pump, args=(server, client))
         threads.append(back)

@@ -12,6 +12,8 @@ states searched, and for each rule the history that goes wrong without it.
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
+from tests.support.tuples import changed
+
 RULES: Final[tuple[str, ...]] = (
     "young_files_stay",  # what was put within the grace before the mark began is not swept
     "if_match",  # a file is swept only with the ETag that the mark saw
@@ -125,13 +127,13 @@ class Search:
             if process.step in ("done", "dead"):
                 continue
             if process.kind == "collector" and process.step != "start":
-                yield f"{process.name} dies", self._with(state, number, process._replace(step="dead", memory=()))
-            begun = process._replace(began=state.tick) if process.began < 0 else process
+                yield f"{process.name} dies", self._with(state, number, changed(process, step="dead", memory=()))
+            begun = changed(process, began=state.tick) if process.began < 0 else process
             for after, moved in getattr(self, f"_{process.kind}")(state, begun):
                 shown = f"tick {state.tick}: {process.name} {process.step}"
                 yield shown, self._with(moved, number, after)
         if state.tick < self.last and not ("deadline" in self.rules and self._hurries(state)):
-            yield "time passes", state._replace(tick=state.tick + 1)
+            yield "time passes", changed(state, tick=state.tick + 1)
 
     @staticmethod
     def _hurries(state: State) -> bool:
@@ -144,8 +146,8 @@ class Search:
     def _with(state: State, number: int, process: Process) -> State:
         processes = state.processes
         if process.step in ("done", "dead"):
-            process = process._replace(memory=(), began=0)
-        return state._replace(processes=(*processes[:number], process, *processes[number + 1 :]))
+            process = changed(process, memory=(), began=0)
+        return changed(state, processes=(*processes[:number], process, *processes[number + 1 :]))
 
     # Writers
 
@@ -154,33 +156,33 @@ class Search:
         source = dict(state.staged).get("a")
         if me.step == "start":
             if source is None:
-                yield me._replace(step="done"), state
+                yield changed(me, step="done"), state
             else:
-                yield me._replace(step="note" if "trace" in self.rules else "stage", memory=(source,)), state
+                yield changed(me, step="note" if "trace" in self.rules else "stage", memory=(source,)), state
         elif me.step == "note":
-            noted = state._replace(traces=state.traces | {(state.tick, str(me.memory[0]))})
-            yield me._replace(step="look" if "look_again" in self.rules else "stage"), noted
+            noted = changed(state, traces=state.traces | {(state.tick, str(me.memory[0]))})
+            yield changed(me, step="look" if "look_again" in self.rules else "stage"), noted
         elif me.step == "look":
-            yield me._replace(step="stage" if source == me.memory[0] else "start", began=me.began), state
+            yield changed(me, step="stage" if source == me.memory[0] else "start", began=me.began), state
         elif me.step == "stage":
-            yield me._replace(step="done"), self._stage(state, "b", str(me.memory[0]))
+            yield changed(me, step="done"), self._stage(state, "b", str(me.memory[0]))
 
     def _delete(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Deletes, or resets, what is staged on ``a``."""
-        yield me._replace(step="done"), self._stage(state, "a", None)
+        yield changed(me, step="done"), self._stage(state, "a", None)
 
     def _rename(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Gives branch ``a`` the name ``b``, which is free, with what is staged on it: one transaction."""
         refs, staged = dict(state.refs), dict(state.staged)
         if "b" in refs or "a" not in refs or state.commit_of("a").expired is not None:
-            yield me._replace(step="done"), state
+            yield changed(me, step="done"), state
             return
-        moved = state._replace(refs=put_into(put_into(state.refs, "a", None), "b", refs["a"]))
+        moved = changed(state, refs=put_into(put_into(state.refs, "a", None), "b", refs["a"]))
         if "a" in staged:
             moved = self._stage(self._stage(moved, "a", None), "b", staged["a"])
             if "trace" in self.rules:
-                moved = moved._replace(traces=moved.traces | {(state.tick, staged["a"])})
-        yield me._replace(step="done"), moved
+                moved = changed(moved, traces=moved.traces | {(state.tick, staged["a"])})
+        yield changed(me, step="done"), moved
 
     def _commit(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Commits what is staged on ``a``: one transaction takes it out of staging and into a commit."""
@@ -188,7 +190,7 @@ class Search:
         names = dict(state.commits)[dict(state.refs)["a"]].names if "a" in dict(state.refs) else frozenset()
         if taken is not None and "a" in dict(state.refs):
             state = self._publish(self._stage(state, "a", None), "a", "c2", names | {taken})
-        yield me._replace(step="done"), state
+        yield changed(me, step="done"), state
 
     def _build(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Writes the contents of ``R`` once more, puts the file if it is absent, and publishes."""
@@ -196,83 +198,85 @@ class Search:
             found = dict(state.files).get("R")
             if found is None or ("put_again" in self.rules and state.tick > found.put):
                 state = self._put(state, "R")
-            yield me._replace(step="publish"), state
+            yield changed(me, step="publish"), state
         else:
-            yield me._replace(step="done"), self._publish(state, "b", "c3", frozenset("R"))
+            yield changed(me, step="done"), self._publish(state, "b", "c3", frozenset("R"))
 
     def _upload(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Uploads ``Y``, and links it some time later. Not bound by the deadline: somebody else's process."""
         if me.step == "start":
-            yield me._replace(step="link", began=self.last, memory=(state.tick,)), self._put(state, "Y")
+            yield changed(me, step="link", began=self.last, memory=(state.tick,)), self._put(state, "Y")
         elif "link_age" in self.rules and state.tick > int(str(me.memory[0])) + 1:
-            yield me._replace(step="done"), state
+            yield changed(me, step="done"), state
         else:
-            yield me._replace(step="done"), self._stage(state, "b", "Y")
+            yield changed(me, step="done"), self._stage(state, "b", "Y")
 
     def _tag(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Names the old commit, whatever it was reachable from."""
-        yield me._replace(step="done"), self._point(state, "t", "c0")
+        yield changed(me, step="done"), self._point(state, "t", "c0")
 
     def _import(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Takes over ``X`` where it lies, as a listing names it, into ``b``."""
         if "no_own_import" not in self.rules and "X" in dict(state.files):
             state = self._publish(state, "b", "c5", frozenset("X"))
-        yield me._replace(step="done"), state
+        yield changed(me, step="done"), state
 
     def _untag(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
-        yield me._replace(step="done"), state._replace(refs=put_into(state.refs, "t", None))
+        yield changed(me, step="done"), changed(state, refs=put_into(state.refs, "t", None))
 
     def _branch(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Points the new branch ``b`` at where ``a`` is: reads, then points."""
         if me.step == "start":
             head = dict(state.refs).get("a")
-            yield me._replace(step="point" if head else "done", memory=(head,)), state
+            yield changed(me, step="point" if head else "done", memory=(head,)), state
         else:
-            yield me._replace(step="done"), self._point(state, "b", str(me.memory[0]))
+            yield changed(me, step="done"), self._point(state, "b", str(me.memory[0]))
 
     def _drop(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Deletes branch ``a`` with what is staged on it."""
         head = dict(state.refs).get("a")
         if head is not None:
-            state = self._stage(state, "a", None)._replace(
-                refs=put_into(state.refs, "a", None), log=state.log | {(state.tick, head)}
+            state = changed(
+                self._stage(state, "a", None),
+                refs=put_into(state.refs, "a", None),
+                log=state.log | {(state.tick, head)},
             )
-        yield me._replace(step="done"), state
+        yield changed(me, step="done"), state
 
     def _merge(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Merges the old commit by its ID into ``b``, taking over by reference what it names."""
         old = dict(state.commits).get("c0")
         if me.step == "start":
-            yield me._replace(step="publish" if old else "done", memory=(old.names if old else None,)), state
+            yield changed(me, step="publish" if old else "done", memory=(old.names if old else None,)), state
             return
         if "alive_check" not in self.rules or (old is not None and old.expired is None):
             names = me.memory[0]
             assert isinstance(names, frozenset)
             state = self._publish(state, "b", "c4", names)
-        yield me._replace(step="done"), state
+        yield changed(me, step="done"), state
 
     # What writers do
 
     def _stage(self, state: State, slot: str, value: str | None) -> State:
-        return state._replace(staged=put_into(state.staged, slot, value))
+        return changed(state, staged=put_into(state.staged, slot, value))
 
     def _put(self, state: State, name: str) -> State:
         found = dict(state.files).get(name)
         etag = state.etags if found is None or "new_etag" in self.rules else found.etag
         file = File(etag, state.tick)
-        return state._replace(files=put_into(state.files, name, file), etags=state.etags + 1)
+        return changed(state, files=put_into(state.files, name, file), etags=state.etags + 1)
 
     def _publish(self, state: State, branch: str, commit: str, names: Names) -> State:
         commits = put_into(state.commits, commit, Commit(names, state.tick))
-        return state._replace(
-            commits=commits, refs=put_into(state.refs, branch, commit), log=state.log | {(state.tick, commit)}
+        return changed(
+            state, commits=commits, refs=put_into(state.refs, branch, commit), log=state.log | {(state.tick, commit)}
         )
 
     def _point(self, state: State, ref: str, commit: str) -> State:
         old = dict(state.commits).get(commit)
         if "alive_check" in self.rules and (old is None or old.expired is not None):
             return state
-        return state._replace(refs=put_into(state.refs, ref, commit))
+        return changed(state, refs=put_into(state.refs, ref, commit))
 
     # The collector. Memory: tick of its beginning, files and commits that it met.
 
@@ -283,9 +287,9 @@ class Search:
         if "staged_first" not in self.rules:
             order = [*refs, "commits", *staged, "traces", "judge"]
         if me.step == "start":
-            yield me._replace(step=order[0], memory=(state.tick, frozenset(), frozenset(), ())), state
+            yield changed(me, step=order[0], memory=(state.tick, frozenset(), frozenset(), ())), state
         elif "quick_reading" in self.rules and me.step in order and state.tick > int(str(me.memory[0])) + 1:
-            yield me._replace(step="dead"), state
+            yield changed(me, step="dead"), state
         elif me.step in order and me.step != "judge":
             began, met, reached, commits = me.memory
             assert isinstance(met, frozenset)
@@ -301,9 +305,9 @@ class Search:
                 met |= {noted for tick, noted in state.traces if tick >= state.tick - GRACE}
                 reached |= {commit for tick, commit in state.log if tick >= state.tick - GRACE}
             after = order[order.index(me.step) + 1]
-            yield me._replace(step=after, memory=(began, met, reached, commits)), state
+            yield changed(me, step=after, memory=(began, met, reached, commits)), state
         elif me.step == "judge":
-            yield me._replace(step="work", memory=self._judge(state, me)), state
+            yield changed(me, step="work", memory=self._judge(state, me)), state
         else:
             yield from self._work(state, me)
 
@@ -336,7 +340,7 @@ class Search:
 
     def _work(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         if not me.memory:
-            yield me._replace(step="done"), state
+            yield changed(me, step="done"), state
             return
         todo, *rest = me.memory
         assert isinstance(todo, tuple)
@@ -345,14 +349,14 @@ class Search:
         if verb == "sweep":
             file = dict(state.files).get(name)
             if file is not None and (file.etag == todo[2] or "if_match" not in self.rules):
-                state = state._replace(files=put_into(state.files, name, None))
+                state = changed(state, files=put_into(state.files, name, None))
         elif verb == "expire" and commit is not None and commit.expired is None:
-            state = state._replace(commits=put_into(state.commits, name, commit._replace(expired=state.tick)))
+            state = changed(state, commits=put_into(state.commits, name, changed(commit, expired=state.tick)))
         elif verb == "revive" and commit is not None and commit.expired == todo[2]:
-            state = state._replace(commits=put_into(state.commits, name, commit._replace(expired=None)))
+            state = changed(state, commits=put_into(state.commits, name, changed(commit, expired=None)))
         elif verb == "forget" and commit is not None and commit.expired == todo[2]:
-            state = state._replace(commits=put_into(state.commits, name, None))
-        yield me._replace(memory=tuple(rest)), state
+            state = changed(state, commits=put_into(state.commits, name, None))
+        yield changed(me, memory=tuple(rest)), state
 
     # Judging
 

@@ -39,6 +39,7 @@ from tests.spark.listings import (
     rows_of,
     tree_of,
 )
+from tests.support.tuples import changed
 
 OPTIONS = ListingOptions(base=BASE)
 
@@ -113,7 +114,7 @@ def test_an_import_replaces_what_is_under_its_destination_and_nothing_else(
     import_here(repository, "main", [Row("in", 1, "01", 1 << 20)], "in/")
     import_here(repository, "main", [Row("k", 1, "02", 1 << 20)], "inside/")
     rows = rows_of(Random(6), 60)
-    listed = [row._replace(key="warehouse/" + row.key) for row in rows] + [Row("other/x", 1, "03", 1 << 20)]
+    listed = [changed(row, key="warehouse/" + row.key) for row in rows] + [Row("other/x", 1, "03", 1 << 20)]
     options = ListingOptions(source="warehouse/", destination="in/", base="s3://elsewhere/")
     import_listing(spark, repository, "main", frame_of(spark, listed), options, partitions=3)
     found = {entry.path: entry.address for entry in repository.objects("main")}
@@ -293,7 +294,7 @@ def test_what_an_import_says_is_the_difference_of_dicts_before_and_after(
     random = Random(17)
     old = {row.key: row for row in rows_of(random, 300)}
     new = {key: row for key, row in old.items() if random.random() < 0.7}
-    new |= {key: row._replace(size=row.size + 1, etag="ab" * 16) for key, row in new.items() if random.random() < 0.3}
+    new |= {key: changed(row, size=row.size + 1, etag="ab" * 16) for key, row in new.items() if random.random() < 0.3}
     new |= {row.key: row for row in rows_of(random, 50)}
     import_here(repository, "main", list(old.values()), "in/")
     import_here(repository, "main", [Row("k", 1, "02", 1 << 20)], "out/")

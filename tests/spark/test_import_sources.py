@@ -19,6 +19,7 @@ from graveler.spark.importing import import_listing
 from graveler.spark.listing import MALFORMED
 from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
 from tests.spark.listings import Row, latest, make_repository, rows_of
+from tests.support.tuples import changed
 
 SCHEMA = "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag"
 TIME = "2024-02-03T04:05:06.000Z"
@@ -66,7 +67,7 @@ def make_inventory(spark: SparkSession, folder: Path, kind: str, rows: list[Row]
 
 @pytest.mark.parametrize("kind", ["CSV", "Parquet", "ORC"])
 def test_inventories_of_every_format(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    rows = [row._replace(key=row.key + " +%é") for row in rows_of(Random(12), 40)]
+    rows = [changed(row, key=row.key + " +%é") for row in rows_of(Random(12), 40)]
     repository = make_repository(tmp_path / "lake")
     source = read_inventory(spark, make_inventory(spark, tmp_path, kind, rows))
     assert source.url_encoded == (kind == "CSV")

@@ -27,6 +27,7 @@ from graveler.tree.store import TreeStore
 from graveler.tree.writer import build, join
 from tests.spark.listings import BASE, TINY, Row, batches_of, latest, records_of, rows_of
 from tests.support.trees import ALONE
+from tests.support.tuples import changed
 
 NAMESPACE = "mem://repo"
 NAMES = {"key": "key", "size": "size", "checksum": "etag", "mtime": "mtime"}
@@ -232,7 +233,7 @@ def test_usual_batches_are_encoded_as_a_whole() -> None:
 @pytest.mark.parametrize("every", [1, 5])
 def test_etags_of_uploads_in_parts_are_usual(every: int) -> None:
     rows = [
-        row._replace(etag=IN_PARTS[at % 2] if at % every == 0 else row.etag)
+        changed(row, etag=IN_PARTS[at % 2] if at % every == 0 else row.etag)
         for at, row in enumerate(rows_of(Random(2), 12))
     ]
     batch = batches_of(rows, Random(1))[0]

@@ -12,6 +12,7 @@ from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables
 from tests.cli.support import run
 from tests.storage.adapters import CREDENTIALS
 from tests.support.servers import dynamodb_local
+from tests.support.shell import Shell
 
 HOSTS = {
     "us-east-1": "s3.us-east-1.amazonaws.com",
@@ -26,11 +27,9 @@ REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", *REGIONS):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
+def _environment(shell: Shell) -> None:
+    shell.unset("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", *REGIONS)
+    shell.export_all(CREDENTIALS)
 
 
 def presigned(bucket: str, settings: S3Settings) -> list[tuple[str, str, str]]:
@@ -72,10 +71,10 @@ def test_other_servers_are_spoken_to_in_path_style(url: str) -> None:
 
 @pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
 @pytest.mark.parametrize("url", VENDORS)
-def test_so_are_those_that_the_environment_names(variable: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(variable, url)
+def test_so_are_those_that_the_environment_names(variable: str, url: str, shell: Shell) -> None:
+    shell.export(variable, url)
     assert presigned("a-bucket", S3Settings("eu-west-1")) == [(url, "/a-bucket/p/k", "eu-west-1")] * 3
-    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    shell.export("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
     assert presigned("a-bucket", S3Settings("eu-west-1"))[0][0] == "https://a-bucket.s3.eu-west-1.amazonaws.com"
 
 
@@ -86,26 +85,26 @@ def test_so_are_those_that_the_environment_names(variable: str, url: str, monkey
         "[profile other]\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = {}\n",
     ],
 )
-def test_so_are_those_that_the_profile_names(profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_are_those_that_the_profile_names(profile: str, tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "config").write_text(profile.format(VENDORS[2]))
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_PROFILE", "other")
+    shell.export("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    shell.export("AWS_PROFILE", "other")
     assert presigned("a-bucket", S3Settings("eu-west-1")) == [(VENDORS[2], "/a-bucket/p/k", "eu-west-1")] * 3
 
 
-def test_a_profile_whose_services_are_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_whose_services_are_not_there_is_told(tmp_path: Path, shell: Shell) -> None:
     from graveler.errors import UnavailableError
 
     (tmp_path / "config").write_text("[profile other]\nservices = gone\n")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_PROFILE", "other")
+    shell.export("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    shell.export("AWS_PROFILE", "other")
     with pytest.raises(UnavailableError, match="gone"):
         presigned("a-bucket", S3Settings("eu-west-1"))
 
 
 @pytest.mark.parametrize("variable", REGIONS)
-def test_either_variable_alone_names_the_region(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(variable, "eu-south-1")
+def test_either_variable_alone_names_the_region(variable: str, shell: Shell) -> None:
+    shell.export(variable, "eu-south-1")
     host = "https://a-bucket.s3.eu-south-1.amazonaws.com"
     assert presigned("a-bucket", S3Settings()) == [(host, "/p/k", "eu-south-1")] * 3
     table = DynamoDBTables(DynamoDBSettings("t"))
@@ -115,23 +114,23 @@ def test_either_variable_alone_names_the_region(variable: str, monkeypatch: pyte
     )
 
 
-def test_aws_region_counts_more_and_a_setting_most(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_aws_region_counts_more_and_a_setting_most(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "config").write_text("[default]\nregion = eu-west-3\n")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    shell.export("AWS_CONFIG_FILE", str(tmp_path / "config"))
     assert region_of(None) is None
     assert presigned("b-b", S3Settings())[0][2] == "eu-west-3"
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-2")
+    shell.export("AWS_DEFAULT_REGION", "eu-west-2")
     assert presigned("b-b", S3Settings())[0][2] == "eu-west-2"
-    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    shell.export("AWS_REGION", "eu-west-1")
     assert presigned("b-b", S3Settings())[0][2] == "eu-west-1"
     assert presigned("b-b", S3Settings("us-gov-west-1"))[0][2] == "us-gov-west-1"
 
 
 @pytest.mark.parametrize("variable", REGIONS)
-def test_the_command_line_needs_only_one_of_them(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(variable, "us-east-1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local())
-    monkeypatch.setenv("GRAVELER_TABLES", "dynamodb://no-such-table")
-    monkeypatch.setenv("GRAVELER_OBJECTS", "s3://a-bucket")
+def test_the_command_line_needs_only_one_of_them(variable: str, shell: Shell) -> None:
+    shell.export(variable, "us-east-1")
+    shell.export("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local())
+    shell.export("GRAVELER_TABLES", "dynamodb://no-such-table")
+    shell.export("GRAVELER_OBJECTS", "s3://a-bucket")
     refused = run("repo", "list")
     assert "there is no such table" in refused.err, refused

@@ -28,6 +28,7 @@ from graveler.storage.tables.port import Absent, ConditionFailedError, Key, Matc
 from graveler.system.retries import Retries
 from tests.storage.adapters import CREDENTIALS, aws, make_bucket
 from tests.support.servers import REGION
+from tests.support.shell import Shell
 
 QUICK = Retries(4, 0.0, 0.0)
 TABLE = DynamoDBSettings("faulty", REGION, retries=QUICK)
@@ -607,7 +608,7 @@ def test_a_large_file_goes_up_in_parts_and_leaves_none_behind(
     assert trouble.requests["AbortMultipartUpload"] == 1
 
 
-def test_a_client_is_made_anew_when_the_environment_says_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_is_made_anew_when_the_environment_says_something_else(shell: Shell) -> None:
     made: list[str] = []
 
     def make(name: str) -> object:
@@ -615,9 +616,9 @@ def test_a_client_is_made_anew_when_the_environment_says_something_else(monkeypa
         return object()
 
     clients = Clients(make)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    shell.unset("AWS_ENDPOINT_URL")
     first = clients.get("a")
     assert clients.get("a") is first
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    shell.export("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     assert clients.get("a") is not first
     assert made == ["a", "a"]

@@ -28,6 +28,7 @@ from graveler.storage.objects.tree_files import ImmutableFiles
 from tests.storage.processes import put_if_absent, put_until_killed, replace_and_sweep, run_all
 from tests.support.disk import Syncs
 from tests.support.patience import PATIENCE
+from tests.support.shell import Shell
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -577,8 +578,10 @@ def test_the_folder_of_an_upload_is_durable(tmp_path: Path, monkeypatch: pytest.
     assert syncs.lost(tmp_path / "top" / HIDDEN / "uploads" / upload / "1") == []
 
 
-def test_a_folder_relative_to_where_one_is_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_folder_relative_to_where_one_is_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> None:
+    shell.cd(tmp_path)
     syncs = Syncs(monkeypatch)
     make_folder(Path("x/y"), PRIVATE)
     assert syncs.lost(tmp_path / "x/y") == []
