@@ -17,6 +17,7 @@ from graveler.runtime.local import ScratchFolder
 from graveler.system import temporary_files
 from graveler.system.temporary_files import own_folder
 from graveler.tree.sstable import write_table
+from tests.support.children import end_process
 
 READY = """
 def wait():
@@ -226,9 +227,9 @@ def test_a_forked_child_has_a_folder_of_its_own_and_leaves_its_parents(tmp_path:
     child = os.fork()
     if child == 0:
         try:
-            os._exit(int(own_folder(tmp_path) == mine or not mine.is_dir()))
+            end_process(int(own_folder(tmp_path) == mine or not mine.is_dir()))
         finally:
-            os._exit(9)
+            end_process(9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     start(tmp_path)
     assert left(tmp_path) == {mine}, "the child's is gone, as it ended without tidying up"

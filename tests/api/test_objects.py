@@ -48,7 +48,7 @@ def listed(call: Client, ref: str = "main", **query: object) -> list[str]:
 def store(call: Client, address: str, data: bytes) -> str:
     """Put bytes where a presigned URL would, and return their ETag."""
     repository = call.world.lake.repository("repo")
-    repository._objects.put(address.removeprefix("local://repo/"), data)
+    repository.parts.objects.put(address.removeprefix("local://repo/"), data)
     return md5(data).hexdigest()
 
 

@@ -109,8 +109,8 @@ class Copy(World):
     def __init__(self, original: World) -> None:
         assert isinstance(original.tables, MemoryTables)
         tables = MemoryTables()
-        tables._partitions = {
-            name: (list(keys), dict(items)) for name, (keys, items) in original.tables._partitions.items()
+        tables.partitions = {
+            name: (list(keys), dict(items)) for name, (keys, items) in original.tables.partitions.items()
         }
         self.clock = FakeClock()
         self.tables = tables

@@ -123,9 +123,9 @@ def test_a_repository_that_is_gone_is_not_staged_in(two: tuple[Client, Client], 
         assert staged == (set() if how == "delete" else {"x"})
     else:
         assert stage(one, how, "x", f"{before.repository.namespace}/data/x") == 404
-    old = before._refs.branch("main")
+    old = before.parts.refs.branch("main")
     assert old is not None
-    assert before._staged.get([old.open], b"x") is None
+    assert before.parts.staged.get([old.open], b"x") is None
 
 
 def test_import_sources_count_at_once(two: tuple[Client, Client]) -> None:

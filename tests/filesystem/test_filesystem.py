@@ -20,6 +20,7 @@ from graveler.sdk.branch import Branch
 from graveler.sdk.lake import create_lake
 from tests.filesystem.conftest import new_repository
 from tests.filesystem.handles import lake_of
+from tests.support.children import end_process
 from tests.support.shell import Shell
 
 
@@ -291,7 +292,7 @@ def test_a_forked_process_reads_on(fs: GravelerFileSystem, branch: str) -> None:
         try:
             os.write(write, fs.cat(f"{branch}/x"))
         finally:
-            os._exit(0)
+            end_process(0)
     os.close(write)
     assert os.read(read, 10) == b"1"
     os.close(read)

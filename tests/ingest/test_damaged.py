@@ -159,10 +159,10 @@ def spoil(coast: Coast, damage: Damage) -> Callable[[], None]:
     assert isinstance(tables, MemoryTables)
     whole = tables.get(key)
     if isinstance(item, bytes):
-        _, bodies = tables._partitions.setdefault(key.partition, ([], {}))
+        _, bodies = tables.partitions.setdefault(key.partition, ([], {}))
         if key.sort not in bodies:
             tables.put(key, {"pending": b""})
-        tables._partitions[key.partition][1][key.sort] = item
+        tables.partitions[key.partition][1][key.sort] = item
     else:
         tables.put(key, item)
 

@@ -27,6 +27,7 @@ from tests.lake.faults.model import public, seen, texts
 from tests.lake.faults.story import main_of
 from tests.lake.support import NAME
 from tests.support import brittle
+from tests.support.children import end_process
 
 FOREVER: Final = 1 << 30
 
@@ -87,7 +88,7 @@ def _run(case: Case, begin: Start, folder: Path, campaign: Campaign, number: int
         try:
             said.write_bytes(msgspec.json.encode(_told(case, begin, folder / "lake", campaign, number)))
         finally:
-            os._exit(0)
+            end_process(0)
     os.waitpid(child, 0)
     outcome = msgspec.json.decode(said.read_bytes(), type=Outcome)
     after = deepcopy(begin.model)

@@ -719,7 +719,7 @@ def final_problems(scheduler: Scheduler) -> list[str]:
         history.wrong.append(f"the last commit waited {waited:.0f} s, longer than a turn and a lease")
     if contents(fresh, "main@") != found or contents(fresh, "main") != found:
         history.wrong.append(f"{contents(fresh, 'main@')} after the last commit, {found} before")
-    if fresh._branches.state("main").sealed:
+    if fresh.parts.branches.state("main").sealed:
         history.wrong.append("sealed tokens are left")
     wrong = history.wrong + scheduler.aside.wrong
     # History: each acknowledged commit once, linear along first parents, made by somebody.

@@ -24,6 +24,7 @@ from graveler.storage.objects.cache import FileCache
 from graveler.storage.objects.memory import MemoryObjects
 from graveler.storage.tables.memory import MemoryTables
 from graveler.storage.tables.port import Tables
+from tests.support.children import end_process
 from tests.support.instruments import Boundaries, CountingObjects, CountingTables, Fault, FaultyObjects, FaultyTables
 
 NAME = "repo"
@@ -316,7 +317,7 @@ def without_rights(action: Callable[[], None]) -> None:
             code = 0
         except BaseException:  # noqa: BLE001 - the parent only sees the code
             traceback.print_exc()
-        os._exit(code)
+        end_process(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "see the child's error above"
 
 

@@ -195,7 +195,7 @@ def test_a_rename_to_a_name_that_another_branch_takes_meanwhile_leaves_its_versi
 
     def schedule(request: str, _: int) -> Fault:
         """Once the branch is closed, before anything is noted."""
-        state = None if made else world.main._refs.branch("b")
+        state = None if made else world.main.parts.refs.branch("b")
         if state is not None and state.renaming is not None:
             world.main.create_branch("c", "main")
             made.append(write(world.repository(), 1, branch="c"))

@@ -262,11 +262,11 @@ WRONG_USE: list[tuple[str, Verb, type[GravelerError], str]] = [
 @pytest.mark.parametrize(("what", "verb", "error", "says"), WRONG_USE, ids=[case[0] for case in WRONG_USE])
 def test_wrong_use_is_told_and_changes_nothing(what: str, verb: Verb, error: type[GravelerError], says: str) -> None:
     world = small()
-    state = world.main._branches.state("main")
+    state = world.main.parts.branches.state("main")
     with pytest.raises(error, match=says) as caught:
         verb(world.repository())
     assert len(str(caught.value)) < 1200
-    assert world.main._branches.state("main") == state
+    assert world.main.parts.branches.state("main") == state
     assert texts(world.main) == {"a": "1", "b/c": "2", "staged": "3"}
     assert changes(world.main) == {"staged": "added"}
     slept = world.clock.slept
@@ -732,8 +732,8 @@ def test_a_full_file_system_is_told_and_heals(tmp_path: Path) -> None:
             (mount / "lake" / "objects" / "repo" / found[f"k{number:04}"].address.split("repo/", 1)[1]).unlink()
         fresh.commit("main", "there is room again")
         assert sorted(paths(fresh, "main@")) == ["a", *sorted(written)]
-        repository._branches._tables.close()  # type: ignore[attr-defined]
-        fresh._branches._tables.close()  # type: ignore[attr-defined]
+        repository.parts.branches._tables.close()  # type: ignore[attr-defined]
+        fresh.parts.branches._tables.close()  # type: ignore[attr-defined]
     finally:
         subprocess.run(["umount", "-l", str(mount)], check=True)
 
@@ -829,7 +829,7 @@ def test_a_newer_format_is_refused_by_name(
     what: str, make: Callable[[FolderLake], object], error: type[GravelerError], says: str, tmp_path: Path
 ) -> None:
     lake = FolderLake(tmp_path)
-    lake.repository._branches._tables.close()  # type: ignore[attr-defined]
+    lake.repository.parts.branches._tables.close()  # type: ignore[attr-defined]
     make(lake)
     with pytest.raises(error, match=says):
         lake.open()

@@ -119,10 +119,10 @@ def test_a_commit_whose_head_moved_redoes_only_the_intervals_that_changed() -> N
     def move() -> None:
         first_half.extend((counted.ranges_read(), counted.ranges_written()))
         counted.reset()
-        state = world.main._branches.state("main")
+        state = world.main.parts.branches.state("main")
         after = BranchState(state.name, side_id, state.open, state.sealed)
-        event = world.main._branches.event("test", "")
-        world.tables.transact(world.main._refs.move_branch_writes(state, after, event))
+        event = world.main.parts.branches.event("test", "")
+        world.tables.transact(world.main.parts.refs.move_branch_writes(state, after, event))
 
     hook = Before("tables.transact", 2, move)
     tables, objects = counted.tables, counted.objects
@@ -151,9 +151,11 @@ def test_staged_changes_that_equal_the_old_head_are_not_lost_on_the_new_one() ->
     assert side.commit_id != moved
 
     def move() -> None:
-        state = world.main._branches.state("main")
+        state = world.main.parts.branches.state("main")
         after = BranchState(state.name, moved, state.open, state.sealed)
-        world.tables.transact(world.main._refs.move_branch_writes(state, after, world.main._branches.event("t", "")))
+        world.tables.transact(
+            world.main.parts.refs.move_branch_writes(state, after, world.main.parts.branches.event("t", ""))
+        )
 
     hook = Before(*PUBLISH, act=move)
     world.repository(hook).commit("main", "mine")
@@ -171,28 +173,28 @@ def test_no_changes_is_judged_on_the_head_that_is_published_on_and_removes_the_t
 
     def act() -> None:
         other.upload("main", "k", b"same")
-        state = other._branches.state("main")
+        state = other.parts.branches.state("main")
         assert len(state.sealed) == 1
-        head = other._commits.get(state.commit_id)
+        head = other.parts.commits.get(state.commit_id)
         record = other.codec.encode(entry)
-        tree = apply(other._trees.load(head.metarange), [(b"k", record)], TINY)
-        made = new_commit([head], other._trees.save(tree), "", "theirs", 0, {}, "op")
+        tree = apply(other.parts.trees.load(head.metarange), [(b"k", record)], TINY)
+        made = new_commit([head], other.parts.trees.save(tree), "", "theirs", 0, {}, "op")
         publish(other.parts, state, made, "merge", other.parts.deadlines.begin())
 
     with pytest.raises(NoChangesError, match="main"):
         world.repository(Before(*PUBLISH, act=act)).commit("main", "mine")
     assert messages(world.main)[0] == "theirs"
-    state = world.main._branches.state("main")
+    state = world.main.parts.branches.state("main")
     assert state.sealed == ()
     assert texts(world.main) == {"a": "1", "k": "same"}
 
 
 def test_a_commit_without_changes_seals_nothing() -> None:
     world = World()
-    before = world.main._branches.state("main")
+    before = world.main.parts.branches.state("main")
     with pytest.raises(NoChangesError):
         world.main.commit("main", "nothing")
-    assert world.main._branches.state("main") == before
+    assert world.main.parts.branches.state("main") == before
 
 
 def test_a_long_build_does_not_use_up_the_patience_for_conflicts() -> None:
@@ -218,12 +220,12 @@ def test_sealed_tokens_stay_few_however_many_commits_fail() -> None:
         failing = world.repository(Before("objects.put", 1, fault="fail_before"))
         with pytest.raises(UnavailableError):
             failing.commit("b", "in vain")
-    state = world.main._branches.state("b")
+    state = world.main.parts.branches.state("b")
     assert 4 + 2 * len(state.sealed) <= MAX_TRANSACTION_WRITES
     world.main.create_branch("c", "main")
     world.main.commit("b", "all of them")
     assert len(paths(world.main, "b@")) == 60
-    assert world.main._branches.state("b").sealed == ()
+    assert world.main.parts.branches.state("b").sealed == ()
 
 
 @pytest.mark.parametrize("amount", [MAX_SEALED - 1, MAX_SEALED, MAX_SEALED + 1, 3 * MAX_SEALED + 1])
@@ -241,7 +243,7 @@ def test_however_many_commits_died_the_next_one_is_one_commit_of_everything(amou
     assert messages(world.main) == ["everything", "Repository created"]
     assert texts(world.main, "main@") == texts(world.main) == expected
     assert expected["newest"] == str(amount - 1)
-    assert world.main._branches.state("main").sealed == ()
+    assert world.main.parts.branches.state("main").sealed == ()
     for request in (*(f"request {number}" for number in range(amount)), "mine"):
         assert world.repository().commit("main", "again", request_id=request) == made
 
@@ -257,13 +259,13 @@ def test_a_slow_commit_whose_changes_were_staged_again_still_has_them_committed(
 
     def another() -> None:
         world.clock.time += 2 * LEASE
-        take_sealed(world.main.parts, world.main._branches.state("main").sealed)  # has watched it
+        take_sealed(world.main.parts, world.main.parts.branches.state("main").sealed)  # has watched it
         world.clock.time += 2 * LEASE
         put(world.main, {"b": "1"})
         if then == "published":
             world.main.commit("main", "another")
             return
-        empty_sealed(world.main.parts, world.main._branches.state("main"), "another")
+        empty_sealed(world.main.parts, world.main.parts.branches.state("main"), "another")
         if then == "open":
             return
         sealed = seal(world.main.parts, "main", "another")
@@ -293,7 +295,7 @@ def test_commits_that_die_waiting_do_not_make_the_next_one_wait_longer() -> None
         world.clock.on_sleep = partial(setattr, killer, "dead", True)
         assert died(partial(killed_waiting.commit, "main", "of the dead"))
         world.clock.on_sleep = None
-    assert len(world.main._branches.state("main").sealed) <= MAX_QUEUE
+    assert len(world.main.parts.branches.state("main").sealed) <= MAX_QUEUE
     start = world.clock.time
     world.main.commit("main", "of the living")
     assert world.clock.time - start < LEASE + 1

@@ -25,7 +25,7 @@ def create(repository: OpenRepository, text: str, path: str = "k") -> bool:
 def seal_and_die(world: World) -> None:
     """Leave a sealed token on the branch whose owner's lease ran out."""
     assert died(lambda: world.repository(DieAt("objects.put")).commit("main", "dead"))
-    assert world.main._branches.state("main").sealed
+    assert world.main.parts.branches.state("main").sealed
     world.wait_for_leases()
 
 

@@ -38,7 +38,7 @@ def fresh(records: Iterator[tuple[bytes, bytes]], split: SplitParameters) -> str
 
 
 def expect_canonical(repository: OpenRepository, commit: Commit, split: SplitParameters) -> None:
-    tree = repository._trees.load(commit.metarange)
+    tree = repository.parts.trees.load(commit.metarange)
     assert commit.metarange_id == fresh(tree.records(), split)
 
 
@@ -54,7 +54,7 @@ def ready(world: World, tree: Tree, *, says: bool) -> MetarangeName:
 
 
 def built(repository: OpenRepository, records: Iterator[tuple[bytes, bytes]], split: SplitParameters) -> Tree:
-    return build(repository._trees.empty().store, split, records)
+    return build(repository.parts.trees.empty().store, split, records)
 
 
 @pytest.mark.parametrize("says", [True, False])
@@ -67,7 +67,7 @@ def test_what_lay_ready_before_a_rewriting_gets_the_id_of_the_branch_as_it_is_cu
     put(world.main, {"new": "2"}, "dev")
     other = world.main.commit("dev", "other")
     rewritten = world.main.rewrite("dev", COARSE)
-    tree = world.main._trees.load(other.metarange)
+    tree = world.main.parts.trees.load(other.metarange)
     name = ready(world, Tree(tree.store, tree.lasts, tree.packed, tree.cut_by), says=says)
     expect_canonical(world.main, world.repository().commit_metarange("main", name, "taken"), WIDE)
     with pytest.raises(NoChangesError):
@@ -85,7 +85,7 @@ def test_ranges_that_end_where_others_may_end_are_looked_into() -> None:
     world = World()
     put(world.main, {f"{number:03}": "1" for number in range(300)})
     world.main.commit("main", "base")
-    records = list(world.main._trees.load(world.main.commit_of("main").metarange).records())
+    records = list(world.main.parts.trees.load(world.main.commit_of("main").metarange).records())
     coarse = built(world.main, iter(records), SplitParameters(min_size=400, max_size=100_000, raggedness=3))
     fine = SplitParameters(min_size=100, max_size=100_000, raggedness=3)
     assert not is_canonical(coarse, fine)
@@ -99,7 +99,7 @@ def test_what_says_how_it_is_cut_is_not_read(monkeypatch: pytest.MonkeyPatch) ->
     world.main.commit("main", "base")
     world.main.create_branch("dev", "main")
     put(world.main, {f"{number:03}": "2" for number in range(100)}, "dev")
-    tree = world.main._trees.load(world.main.commit("dev", "change").metarange)
+    tree = world.main.parts.trees.load(world.main.commit("dev", "change").metarange)
     counted = world.counted()
     counted.repository.commit_metarange("main", tree.name(), "taken")
     assert counted.ranges_read() == 0
@@ -107,7 +107,7 @@ def test_what_says_how_it_is_cut_is_not_read(monkeypatch: pytest.MonkeyPatch) ->
     ready(world, tree, says=False)
     counted = world.counted()
     counted.repository.commit_metarange("main", tree.name(), "taken")
-    base = set(world.main._trees.load(world.main.commit_of("main~1").metarange).packed)
+    base = set(world.main.parts.trees.load(world.main.commit_of("main~1").metarange).packed)
     assert 0 < counted.ranges_read() <= sum(packed not in base for packed in tree.packed)
 
 
@@ -116,7 +116,7 @@ def test_rewriting_mends_a_branch_that_is_cut_otherwise_than_its_commits_say() -
     world = World()
     put(world.main, {f"{number:03}": "1" for number in range(200)})
     right = world.main.commit("main", "base")
-    records = list(world.main._trees.load(right.metarange).records())
+    records = list(world.main.parts.trees.load(right.metarange).records())
     wrong = built(world.main, iter([*records, (b"zzz", records[0][1])]), COARSE)
     wrong.cut_by = TINY  # it is not
     made = world.main.commit_metarange("main", wrong.save(), "believed")
@@ -214,13 +214,13 @@ class Branches:
             case "ready commit":
                 made = repository.commit_metarange(branch, old.metarange, "taken")
             case "ready built":
-                records = list(repository._trees.load(old.metarange).records())
+                records = list(repository.parts.trees.load(old.metarange).records())
                 tree = built(repository, iter(records[seed % 7 :: 1 + seed % 2]), split)
                 made = repository.commit_metarange(branch, ready(self.world, tree, says=bool(says)), "built")
             case "merge":
                 made = repository.merge(other, branch, strategy=MergeStrategy.SOURCE_WINS)
             case "import":
-                listed = sorted(repository._trees.load(old.metarange).records())[: seed % 60]
+                listed = sorted(repository.parts.trees.load(old.metarange).records())[: seed % 60]
                 moved = [(b"import/" + key, value) for key, value in listed]
                 made = repository.import_sources(
                     branch, [ImportSource(b"import/", True, partial(iter, moved))], "import", allow_empty=True
@@ -249,7 +249,7 @@ def test_equal_contents_have_one_id_by_whatever_door_they_came(steps: list[Step]
             continue
     by_contents: dict[tuple[SplitParameters, Mapping[bytes, bytes] | str], str] = {}
     for commit in branches.commits:
-        records = branches.repository._trees.load(commit.metarange).records()
+        records = branches.repository.parts.trees.load(commit.metarange).records()
         split = branches.cuts[commit.id]
         assert by_contents.setdefault((split, fresh(records, TINY)), commit.metarange_id) == commit.metarange_id
     assert branches.world.lake().fsck(NAME).findings == ()

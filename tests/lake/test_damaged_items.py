@@ -61,7 +61,7 @@ def test_a_changed_byte_in_an_item_raises_no_error_but_graveler_s(what: str, tmp
     assert isinstance(tables, MemoryTables)
     random = Random(18)
     problems: set[str] = set()
-    for partition, (order, bodies) in list(tables._partitions.items()):
+    for partition, (order, bodies) in list(tables.partitions.items()):
         for sort in list(order):
             body = bodies[sort]
             whole = body if what == "body" else sort
@@ -69,10 +69,10 @@ def test_a_changed_byte_in_an_item_raises_no_error_but_graveler_s(what: str, tmp
                 for byte in (0xFF, whole[at] ^ 1 << random.randrange(8)):
                     changed = whole[:at] + bytes([byte]) + whole[at + 1 :]
                     if what == "body":
-                        tables._partitions[partition] = (order, {**bodies, sort: changed})
+                        tables.partitions[partition] = (order, {**bodies, sort: changed})
                     else:
                         others = [key for key in order if key not in (sort, changed)]
-                        tables._partitions[partition] = (sorted([*others, changed]), {**bodies, changed: body})
+                        tables.partitions[partition] = (sorted([*others, changed]), {**bodies, changed: body})
                     for name, verb in READING.items():
                         try:
                             fresh = client(scene)
@@ -81,5 +81,5 @@ def test_a_changed_byte_in_an_item_raises_no_error_but_graveler_s(what: str, tmp
                             pass
                         except Exception as error:  # noqa: BLE001 - this is what is looked for
                             problems.add(f"{name}, {what} of {partition.partition('/')[2]}: {error!r}"[:200])
-            tables._partitions[partition] = (order, bodies)
+            tables.partitions[partition] = (order, bodies)
     assert not problems, "\n".join(sorted(problems))

@@ -52,7 +52,7 @@ def test_what_a_dead_committer_left_is_adopted_by_the_next_commit(at: int) -> No
     assert world.clock.slept <= slept + LEASE + 1, "nobody is waited for longer than a lease"
     assert texts(world.main, "main@") == {"a": "1", "b": "2", "c": "2"}
     assert changes(world.main) == {}
-    assert world.main._branches.state("main").sealed == ()
+    assert world.main.parts.branches.state("main").sealed == ()
 
 
 def test_a_commit_waits_for_a_dead_owner_no_longer_than_the_lease() -> None:
@@ -102,7 +102,7 @@ def test_one_verb_knows_what_another_of_its_process_has_watched() -> None:
     victim = world.repository(DieAt("objects.put", 1))
     assert died(lambda: victim.commit("main", "of the dead"))
     lake = world.lake()
-    sealed = world.main._branches.state("main").sealed
+    sealed = world.main.parts.branches.state("main").sealed
     assert take_sealed(lake.repository(NAME).parts, sealed) is None
     lake._opened.clear()
     world.clock.time += LEASE

@@ -107,7 +107,7 @@ State = tuple[dict[str, tuple[list[bytes], dict[bytes, bytes]]], dict[str, bytes
 def state_of(world: World) -> State:
     """All that table and store hold."""
     assert isinstance(world.tables, MemoryTables)
-    items = {name: (list(order), dict(bodies)) for name, (order, bodies) in world.tables._partitions.items()}
+    items = {name: (list(order), dict(bodies)) for name, (order, bodies) in world.tables.partitions.items()}
     return items, {stored.key: world.objects().get(stored.key) for stored in world.objects().list("")}
 
 
@@ -115,7 +115,7 @@ def with_state(world: World, state: State) -> None:
     """Make it so again."""
     assert isinstance(world.tables, MemoryTables)
     items, objects = state
-    world.tables._partitions = {name: (list(order), dict(bodies)) for name, (order, bodies) in items.items()}
+    world.tables.partitions = {name: (list(order), dict(bodies)) for name, (order, bodies) in items.items()}
     for stored in list(world.objects().list("")):
         if stored.key not in objects:
             world.objects().delete(stored.key)

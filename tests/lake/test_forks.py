@@ -15,6 +15,7 @@ from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.system import forks
 from tests.lake.support import NAME, commit, put, texts
+from tests.support.children import end_process
 from tests.support.patience import PATIENCE
 
 
@@ -48,7 +49,7 @@ def test_a_child_works_whatever_lock_a_thread_of_its_parent_held(tmp_path: Path,
                     code = 0
                 except BaseException:  # noqa: BLE001 - the parent only sees the code
                     traceback.print_exc()
-                os._exit(code)
+                end_process(code)
             assert os.waitpid(child, 0)[1] == 0, "see the child's error above"
         assert texts(repository, "main") == {"a": "1", "b": "2", "c": "3"}
 

@@ -413,7 +413,7 @@ def test_files_that_vanish_during_the_walk_are_named_and_nothing_is_imported(
     with pytest.raises(UnavailableError, match=r"/g'.*No such file"):
         world.main.import_folder("main", tmp_path, progress=vanish_folder)
     assert paths(world.main) == []
-    assert world.main._branches.state("main").sealed == ()
+    assert world.main.parts.branches.state("main").sealed == ()
 
 
 @pytest.mark.parametrize(("kind", "error"), [("missing", NotFoundError), ("file", InvalidError)])
@@ -443,11 +443,11 @@ def interrupt_after(objects: int) -> Callable[[int, int], None]:
 def test_an_interrupted_import_leaves_the_branch_as_it_was_and_no_thread(objects: int, tmp_path: Path) -> None:
     world = World()
     head = commit(world.main, {"in/a": "1"})
-    before = world.main._branches.state("main")
+    before = world.main.parts.branches.state("main")
     folder = write_files(tmp_path, {f"f{n:03}": "1" for n in range(400)})
     with pytest.raises(KeyboardInterrupt):
         world.main.import_folder("main", folder, "in/", progress=interrupt_after(objects))
-    assert world.main._branches.state("main") == before
+    assert world.main.parts.branches.state("main") == before
     assert world.main.branch("main").commit_id == head
     assert import_threads() == []
     world.main.import_folder("main", folder, "in/")

@@ -431,10 +431,10 @@ def test_commits_elsewhere_cost_no_second_comparison(tmp_path: Path, monkeypatch
 def test_a_dry_run_leaves_the_branch_its_log_and_its_tokens_as_they_are(tmp_path: Path) -> None:
     world = World()
     commit(world.main, {"in/a": "1"})
-    state, log = world.main._branches.state("main"), world.main.reflog("main")
+    state, log = world.main.parts.branches.state("main"), world.main.reflog("main")
     made = world.main.import_folder("main", write_files(tmp_path, {"b": "1"}), "in/", dry_run=True, request_id="r")
     assert (made.id, made.parents, made.message) == ("", (state.commit_id,), f"Import {tmp_path}")
-    assert (world.main._branches.state("main"), world.main.reflog("main")) == (state, log)
+    assert (world.main.parts.branches.state("main"), world.main.reflog("main")) == (state, log)
     assert world.main.import_folder("main", tmp_path, "in/", request_id="r").id  # no request was made before
 
 

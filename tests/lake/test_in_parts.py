@@ -152,7 +152,7 @@ def test_a_commit_into_an_empty_branch_and_of_many_shards() -> None:
     tokens = [new_token(4)]
     staged = world.staged()
     staged.put_many(tokens[0], [(b"%05d" % number, b"x") for number in range(3000)])
-    tree = world.main._trees.empty()
+    tree = world.main.parts.trees.empty()
     found = sample(staged, tokens, tree)
     assert found == sorted(found)
     assert 2000 <= sum(weight for _, weight in found) <= 4000
@@ -166,7 +166,7 @@ def test_a_sample_tells_where_changes_are_and_about_how_many() -> None:
     world = World()
     put(world.main, {f"{number:04}": "x" for number in range(300)})
     world.main.commit("main", "base")
-    tree = world.main._trees.load(world.main.commit_of("main").metarange)
+    tree = world.main.parts.trees.load(world.main.commit_of("main").metarange)
     token = new_token(1)
     world.staged().put_many(token, [(b"0100x%05d" % number, b"x") for number in range(5000)])
     load = total_load(apply_points(tree, sample(world.staged(), [token], tree)))
@@ -294,10 +294,10 @@ def test_a_head_that_moves_costs_only_the_parts_in_which_it_moved(kind: str) -> 
     if kind == "merge":
         world.main.merge("side", "main")
     else:  # nobody but a committer ahead of it could, and it has waited for those
-        state = world.main._branches.state("main")
+        state = world.main.parts.branches.state("main")
         moved = structs.replace(state, commit_id=side.id)
         world.tables.transact(
-            world.main._refs.move_branch_writes(state, moved, world.main._branches.event("merge", ""))
+            world.main.parts.refs.move_branch_writes(state, moved, world.main.parts.branches.event("merge", ""))
         )
     assert opened(world, ask, sizes=sizes).publish() is None
     second = opened(world, ask).plan(1)
@@ -413,7 +413,7 @@ def test_changes_stay_claimed_between_the_steps_of_a_commit() -> None:
     put(world.main, {"0001": "mine"})
     ask = pinned_commit(branch="main", message="mine")
     opened(world, ask).plan()
-    sealed = world.main._branches.state("main").sealed
+    sealed = world.main.parts.branches.state("main").sealed
     for _ in range(3):  # much longer than one lease altogether
         world.clock.time += HANDOVER - 1
         assert take_sealed(world.main.parts, sealed) is None

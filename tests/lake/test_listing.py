@@ -85,9 +85,9 @@ def entry(path: str, version: int) -> ObjectEntry:
 
 def use_shards(world: World, shards: int, branch: str = "main") -> None:
     """Give the branch a fresh open token of many shards, as a bulk writer's branch has one."""
-    state = world.main._branches.state(branch)
+    state = world.main.parts.branches.state(branch)
     after = msgspec.structs.replace(state, open=new_token(shards))
-    world.tables.transact(world.main._refs.move_branch_writes(state, after, None))
+    world.tables.transact(world.main.parts.refs.move_branch_writes(state, after, None))
 
 
 def seal(world: World, branch: str = "main") -> None:

@@ -184,7 +184,7 @@ def test_a_merge_of_a_ref_without_common_history_is_refused() -> None:
     other = world.lake().create_repository("other", "mem://other", split=TINY)
     root = other.commit_of("main")
     # A commit of another history, put beside ours.
-    world.tables.transact([world.main._commits.put_write(root, root.created)])
+    world.tables.transact([world.main.parts.commits.put_write(root, root.created)])
     with pytest.raises(InvalidError, match="no common history"):
         world.main.merge(root.id, "main")
     with pytest.raises(InvalidError, match="no common history"):

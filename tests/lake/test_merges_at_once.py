@@ -84,10 +84,10 @@ def test_a_merge_during_which_the_destination_is_sealed_looks_again() -> None:
 def test_a_merge_into_a_branch_with_uncommitted_changes_is_refused_and_changes_nothing() -> None:
     world = diverged()
     put(world.main, {"x": "1"})
-    before = world.main._branches.state("main")
+    before = world.main.parts.branches.state("main")
     with pytest.raises(DirtyBranchError, match="commit or reset them"):
         world.main.merge("side", "main")
-    assert world.main._branches.state("main") == before
+    assert world.main.parts.branches.state("main") == before
 
 
 def test_a_merge_accepts_staged_changes_that_change_nothing() -> None:
@@ -148,7 +148,7 @@ def test_a_merge_that_finds_its_source_expired_moves_nothing() -> None:
     head = world.main.branch("main").commit_id
 
     def expire() -> None:
-        key = world.main._commits.key(source)
+        key = world.main.parts.commits.key(source)
         item = world.tables.get(key)
         assert item is not None
         world.tables.put(key, {**item, "expired": 1})

@@ -82,7 +82,7 @@ def test_a_hard_reset_is_refused_while_changes_are_not_committed() -> None:
 
 def test_a_hard_reset_to_a_commit_that_expired_meanwhile_is_refused() -> None:
     world, ids = history()
-    place = world.main._commits.key(CommitID(ids[0]))
+    place = world.main.parts.commits.key(CommitID(ids[0]))
     item = world.tables.get(place)
     assert item is not None
     hook = Before(*AT, act=lambda: world.tables.put(place, {**item, "expired": True}))
@@ -213,7 +213,7 @@ def test_a_name_that_somebody_uses_meanwhile_is_counted_on() -> None:
 def test_branches_that_an_earlier_version_moved_are_counted_from_then_on() -> None:
     """Its rows are in order of time, and its writes of the branch's item know no counter."""
     world, ids = history()
-    key = world.main._refs.branch_key("main")
+    key = world.main.parts.refs.branch_key("main")
     partition = f"{world.main.repository.uid}/reflog/branch/main"
     item = dict(world.tables.get(key) or {})
     del item["moves"]
@@ -301,10 +301,10 @@ def staged_branch(world: World) -> None:
 def test_a_renamed_branch_takes_its_uncommitted_changes_along() -> None:
     world = World()
     staged_branch(world)
-    before = world.main._branches.state("old")
+    before = world.main.parts.branches.state("old")
     made = world.main.rename_branch("old", "new", by="me")
     assert (made.name, made.commit_id) == ("new", before.commit_id)
-    after = world.main._branches.state("new")
+    after = world.main.parts.branches.state("new")
     assert after.sealed == ()
     assert after.open not in (before.open, *before.sealed)
     assert texts(world.main, "new") == {"a": "s", "b": "o"}

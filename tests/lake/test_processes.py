@@ -114,7 +114,7 @@ def check(folder: Path, place: str | None = None) -> dict[str, int]:
     with suppress(NoChangesError):
         repository.commit("main", "the end")
     assert clock.slept < LEASE + 10, "who was killed holds nobody up"
-    assert repository._branches.state("main").sealed == ()
+    assert repository.parts.branches.state("main").sealed == ()
     found = {item.path: item.size for item in repository.objects("main@")}
     assert found == {item.path: item.size for item in repository.objects("main")}
     # Each key has one writer. Its last acknowledged value is there, or one that was tried after it.

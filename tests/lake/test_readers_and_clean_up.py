@@ -108,7 +108,7 @@ def test_the_clean_up_of_a_token_with_many_items_goes_on_where_it_stopped() -> N
     world = World()
     world.main.delete("main", [f"k{n}" for n in range(2500)])
     put(world.main, {"a": "1"})
-    token = world.main._branches.state("main").open
+    token = world.main.parts.branches.state("main").open
     world.main.commit("main", "m")
     now = world.clock.now() + LONGEST_REQUEST + 1
     staged, queue = world.staged(), world.cleanup()
@@ -145,7 +145,7 @@ def test_a_clean_up_that_finds_the_table_busy_does_not_fail_the_commit() -> None
         nonlocal committed
         if committed and request == "tables.query":
             raise BusyError("the table is busy")
-        if request == "tables.transact" and world.main._branches.state("main").sealed:
+        if request == "tables.transact" and world.main.parts.branches.state("main").sealed:
             committed = True
         return None
 
@@ -169,13 +169,13 @@ def test_a_clean_up_entry_that_makes_no_sense_does_not_break_a_commit() -> None:
 def test_outcomes_tell_where_tokens_went() -> None:
     world = World()
     put(world.main, {"a": "1"})
-    token = world.main._branches.state("main").open
+    token = world.main.parts.branches.state("main").open
     made = world.main.commit("main", "m")
     outcome = world.outcomes().get(token)
     assert outcome is not None
     assert (outcome.state, outcome.commit_id) == (TokenState.PUBLISHED, made.id)
     put(world.main, {"a": "1"})
-    token = world.main._branches.state("main").open
+    token = world.main.parts.branches.state("main").open
     with pytest.raises(NoChangesError):
         world.main.commit("main", "m")
     outcome = world.outcomes().get(token)
@@ -183,7 +183,7 @@ def test_outcomes_tell_where_tokens_went() -> None:
     assert outcome.state is TokenState.DROPPED
     world.main.create_branch("b", "main")
     put(world.main, {"x": "1"}, "b")
-    token = world.main._branches.state("b").open
+    token = world.main.parts.branches.state("b").open
     world.main.delete_branch("b")
     outcome = world.outcomes().get(token)
     assert outcome is not None

@@ -529,7 +529,7 @@ def test_a_rename_carries_many_changes_of_several_tokens_and_shards() -> None:
         expected.update(staged)
         if generation < 3:
             assert died(lambda: world.repository(DieAt("objects.put")).commit("work", "dies"))
-    state = world.main._branches.state("work")
+    state = world.main.parts.branches.state("work")
     assert isinstance(state, BranchState)
     assert len(state.sealed) == 2
     world.repository().rename_branch("work", "renamed")

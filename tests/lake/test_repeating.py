@@ -8,6 +8,7 @@ import pytest
 
 from graveler.lake import repeating as module
 from graveler.lake.clock import SystemClock
+from tests.support.children import end_process
 from tests.support.patience import PATIENCE
 
 
@@ -96,5 +97,5 @@ def test_a_forked_child_has_a_thread_of_its_own() -> None:
         if child == 0:
             mine = Event()
             with SystemClock().repeating(0.0, mine.set):
-                os._exit(0 if mine.wait(PATIENCE) else 1)
+                end_process(0 if mine.wait(PATIENCE) else 1)
         assert os.waitpid(child, 0)[1] == 0

@@ -21,7 +21,7 @@ TRANSACT = "tables.transact"
 def seal_and_die(world: World, *, wait: bool = True) -> None:
     """Leave a sealed token on the branch whose owner died; its lease has run out, or (not ``wait``) lives."""
     assert died(lambda: world.repository(DieAt("objects.put")).commit("main", "dead"))
-    assert world.main._branches.state("main").sealed
+    assert world.main.parts.branches.state("main").sealed
     if wait:
         world.wait_for_leases()
 
@@ -58,7 +58,7 @@ def test_what_is_reset_is_as_committed_and_the_rest_stays(reset: Reset, expected
     world = mixed(sealed=sealed)
     reset(world.main)
     assert texts(world.main) == expected
-    assert world.main._branches.state("main").sealed == ()
+    assert world.main.parts.branches.state("main").sealed == ()
     reset(world.main)  # once more: nothing to do
     assert texts(world.main) == expected
     if expected != RESET_ALL:
@@ -71,10 +71,10 @@ def test_what_is_reset_is_as_committed_and_the_rest_stays(reset: Reset, expected
 
 def test_a_path_that_a_sealed_token_does_not_hold_leaves_that_token_alone() -> None:
     world = mixed(sealed=True)
-    before = world.main._branches.state("main")
+    before = world.main.parts.branches.state("main")
     world.main.reset("main", path="d")
     world.main.reset("main", prefix="d")
-    assert world.main._branches.state("main") == before
+    assert world.main.parts.branches.state("main") == before
     assert "d" not in texts(world.main)
 
 
@@ -97,7 +97,7 @@ def test_resetting_nothing_is_no_error_and_no_transaction() -> None:
 
 def test_tokens_of_a_reset_branch_say_so_and_are_cleaned_up() -> None:
     world = mixed(sealed=True)
-    state = world.main._branches.state("main")
+    state = world.main.parts.branches.state("main")
     world.main.reset("main", by="me")
     for token in (state.open, *state.sealed):
         outcome = world.outcomes().get(token)
@@ -280,7 +280,7 @@ def test_the_lease_of_a_commit_at_work_is_waited_for(reset: Reset, expected: dic
 
 def renewing(world: World, act: Callable[[], object]) -> None:
     """Run ``act`` while the lease of the branch's sealed token is renewed at each sleep."""
-    (token,) = world.main._branches.state("main").sealed
+    (token,) = world.main.parts.branches.state("main").sealed
     outcome = world.outcomes().get(token)
     assert outcome is not None
 

@@ -41,7 +41,7 @@ def lake(tables: MemoryTables, shards: int, stores: dict[str, MemoryObjects] | N
 
 
 def shards_of(repository: OpenRepository, branch: str = "main") -> int:
-    return shard_count(repository._branches.state(branch).open)
+    return shard_count(repository.parts.branches.state(branch).open)
 
 
 def _reset(repository: OpenRepository) -> str:

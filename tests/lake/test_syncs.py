@@ -175,7 +175,7 @@ def test_records_that_a_power_cut_took_are_written_again_before_a_dump_relies_on
     dumped = repository.dump()
     for commit in commits:
         assert (folder / "objects" / "repo" / record_key(commit.id)).read_bytes() == encode_commit(commit)
-    restored = restore(MemoryTables(), repository._objects, dumped.id, "again", dumped.created)
+    restored = restore(MemoryTables(), repository.parts.objects, dumped.id, "again", dumped.created)
     assert (restored.missing, restored.commits) == ((), len(commits) + 1)
 
 

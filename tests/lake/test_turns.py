@@ -285,7 +285,7 @@ def test_a_ticket_that_others_removed_is_taken_anew() -> None:
     """Its owner was stopped for a while, and waits behind those who came meanwhile."""
     world = World()
     clock = FakeClock()
-    line = Turns(world.main.repository.uid, world.tables, world.main._branches, clock, LeaseWatch(clock))
+    line = Turns(world.main.repository.uid, world.tables, world.main.parts.branches, clock, LeaseWatch(clock))
     with line.at("main") as first, line.at("main") as second:
         first.wait()
         first.state()

@@ -36,7 +36,7 @@ Rows = dict[str, str]
 
 def rows_of(world_tables: MemoryTables) -> Rows:
     rows: Rows = {}
-    for partition in sorted(world_tables._partitions):
+    for partition in sorted(world_tables.partitions):
         for sort, item in world_tables.query(partition).items:
             body = encode_item(Key(partition, sort), item)
             rows[f"{partition} {sort.hex()}"] = b64encode(body).decode()

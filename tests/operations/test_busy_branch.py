@@ -231,12 +231,12 @@ def test_who_ends_gives_its_turn_back(how: str) -> None:
     if how == "fail":
         machine.fail(task, "whatever")
     elif how == "conflict":
-        state = world.main._branches.state("main")
+        state = world.main.parts.branches.state("main")
         put(world.main, {"000": "conflict"}, "early")
         conflicting = world.main.commit("early", "against dev")
-        event = world.main._branches.event("merge", "")
+        event = world.main.parts.branches.event("merge", "")
         world.tables.transact(
-            world.main._refs.move_branch_writes(state, replace(state, commit_id=conflicting.id), event)
+            world.main.parts.refs.move_branch_writes(state, replace(state, commit_id=conflicting.id), event)
         )
         for number in numbers:
             machine.part(task, number)

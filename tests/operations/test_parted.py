@@ -411,7 +411,7 @@ def spoil(world: World, key: Key, *, bytes_too: bool) -> None:
     world.tables.put(key, {"operation": b"what?"})
     if bytes_too:
         assert isinstance(world.tables, MemoryTables)
-        world.tables._partitions[key.partition][1][key.sort] = b"what?"
+        world.tables.partitions[key.partition][1][key.sort] = b"what?"
 
 
 @pytest.mark.parametrize("ahead", [-86_400.0, 0.0, 86_400.0])

@@ -28,7 +28,7 @@ NARROW = SplitParameters(min_size=40, max_size=300, raggedness=2)
 
 def fresh(repository: OpenRepository, commit: Commit, split: SplitParameters) -> str:
     """The ID of the tree of the same records, built anew."""
-    records = repository._trees.load(commit.metarange).records()
+    records = repository.parts.trees.load(commit.metarange).records()
     return build(TreeStore(MemoryFiles(), ALONE), split, records).id()
 
 
@@ -58,7 +58,7 @@ def test_the_objects_stay_and_the_tree_is_that_of_a_fresh_build(split: SplitPara
     assert commit.metadata == {"why": "size", KEY: f"{split.min_size}/{split.max_size}/{split.raggedness}"}
     counted = world.counted()
     assert counted.repository.diff(before.id, commit.id).results == ()
-    ranges = sum(len(world.main._trees.load(one.metarange)) for one in (before, commit))
+    ranges = sum(len(world.main.parts.trees.load(one.metarange)) for one in (before, commit))
     assert counted.objects.calls["get"] <= ranges + 2, "each range once at most"
     with pytest.raises(NoChangesError, match="already has"):
         world.main.rewrite("main", split)

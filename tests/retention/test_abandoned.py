@@ -139,7 +139,7 @@ def test_a_transaction_that_renews_in_the_last_moment_keeps_its_branch(world: Wo
     begin(world)
     [lease] = Owners(world.tables, world.main.repository.uid).all()
     world.main.renew_branch(HIDDEN, OWNER)
-    assert not world.main._branches.end(lease)
+    assert not world.main.parts.branches.end(lease)
     assert names(world.main) == ["main", HIDDEN]
     assert leases(world) == [HIDDEN]
 

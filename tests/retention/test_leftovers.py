@@ -42,7 +42,7 @@ def leftovers(world: World, schedule: Schedule | None = None) -> Leftovers:
 def rows_of(world: World, uid: str) -> set[str]:
     """Partitions that hold rows of a repository."""
     assert isinstance(world.tables, MemoryTables)
-    return {name for name, (order, _) in world.tables._partitions.items() if name.startswith(uid) and order}
+    return {name for name, (order, _) in world.tables.partitions.items() if name.startswith(uid) and order}
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from graveler.errors import UnavailableError
 from graveler.runtime import crew as crews
 from graveler.runtime.crew import Crew
 from graveler.runtime.local import processors
+from tests.support.children import end_process
 from tests.support.shell import Shell
 
 
@@ -22,7 +23,7 @@ def test_a_worker_that_was_killed_is_replaced() -> None:
         (second,) = crew.run(os.getpid, [()])
         assert len({first, second, os.getpid()}) == 3
         with pytest.raises(UnavailableError, match="GRAVELER_WORKERS"):
-            list(crew.run(os._exit, [(1,)]))
+            list(crew.run(end_process, [(1,)]))
         assert list(crew.run(len, [("abc",), ("",)])) == [3, 0]
     finally:
         crew.end()

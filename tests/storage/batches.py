@@ -24,6 +24,7 @@ from graveler.storage.tables.port import Absent, ConditionFailedError, Delete, I
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.storage.tables.sqlite_writer import Transaction
 from tests.support import brittle
+from tests.support.children import end_process
 from tests.support.patience import PATIENCE
 
 FOREVER: Final = 1 << 30
@@ -173,7 +174,7 @@ def _run(begin: Path, folder: Path, campaign: Campaign, number: int) -> Outcome:
         except BaseException:  # noqa: BLE001 - it must not go on as the parent
             traceback.print_exc()
         finally:
-            os._exit(0)
+            end_process(0)
     os.waitpid(child, 0)
     outcome = msgspec.json.decode(said.read_bytes(), type=Outcome)
     with SqliteTables(folder / "t.db") as tables:

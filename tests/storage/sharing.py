@@ -33,6 +33,7 @@ from graveler.storage.tables import sqlite_files
 from graveler.storage.tables.port import Key
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.storage.tables.sqlite_transactions import TableWrites
+from tests.support.children import end_process
 from tests.support.patience import PATIENCE
 
 WRITES = 4
@@ -263,7 +264,7 @@ def fork_in_c(folder: Path, state: str) -> None:
                     handle.put(Key("p", b"child"), {})
             code = 0
         finally:
-            os._exit(code)
+            end_process(code)
     if state == "in use":
         assert os.waitpid(child, 0)[1] == 0
         go_on.set()
@@ -296,7 +297,7 @@ def die_in_a_write(folder: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         os.close(writer)
         os.read(reader, 1)
-        os._exit(0)
+        end_process(0)
     os.waitpid(parent, 0)
     with SqliteTables(folder / "t.db", busy_seconds=1) as tables:
         put(tables, folder / "program", "after")
@@ -314,7 +315,7 @@ def fork_in_handlers(folder: Path) -> None:
         if event == "opcode" and frame.f_code in codes and frame.f_lasti in offsets_behind_calls(frame.f_code):
             child = os.fork()
             if not child:
-                os._exit(0)
+                end_process(0)
             assert os.waitpid(child, 0)[1] == 0
         frame.f_trace_opcodes = True
         return fork_here
@@ -387,7 +388,7 @@ def fork_often(folder: Path) -> None:
     for _ in range(20):
         child = os.fork()
         if not child:
-            os._exit(0)
+            end_process(0)
         os.waitpid(child, 0)
         assert tables.get(Key("p", b"before")) is not None
     assert len(sqlite_files._pools) == 1

@@ -13,6 +13,7 @@ from graveler.storage.file_locks import AVAILABLE
 from graveler.storage.file_modes import PRIVATE
 from graveler.storage.machine_queue import MachineQueue, QueueSlot
 from graveler.system import pauses
+from tests.support.children import end_process
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="this system has no locks of open files")
 
@@ -97,7 +98,7 @@ def test_a_forked_child_does_not_keep_the_place_that_its_parent_leaves(tmp_path:
     if child == 0:
         os.close(writer)
         os.read(reader, 1)
-        os._exit(0)
+        end_process(0)
     os.close(reader)
     first.leave()
     assert second.predecessor() is None

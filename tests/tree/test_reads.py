@@ -27,6 +27,7 @@ from graveler.tree.range_info import RangeInfo
 from graveler.tree.store import RANGES, TreeStore
 from graveler.tree.tree import Tree
 from tests.support.campaigns import examples
+from tests.support.children import end_process
 from tests.support.patience import PATIENCE
 from tests.support.trees import ALONE, MemoryFiles, build_tree
 from tests.tree.support import (
@@ -278,9 +279,9 @@ def test_a_forked_child_reads_for_itself_what_its_parent_is_fetching() -> None:
     child = os.fork()
     if child == 0:
         try:
-            os._exit(0 if len(list(walk)) == len(UNIVERSE) - 1 else 1)
+            end_process(0 if len(list(walk)) == len(UNIVERSE) - 1 else 1)
         except BaseException:  # noqa: BLE001 - pytest must not go on in the child
-            os._exit(2)
+            end_process(2)
     _, status = os.waitpid(child, 0)
     files.go.set()
     assert os.waitstatus_to_exitcode(status) == 0

@@ -153,7 +153,7 @@ def go_on(lake: Lake, scene: Scene, model: Model, message: str, lease: float = L
         repository.commit("main", message)
         # Of two that died, one may have had its turn, and the other one its changes.
         assert scene.clock.slept - slept < TURN + lease + 1, "nobody is waited for longer than a turn and a lease"
-        assert repository._branches.state("main").sealed == ()
+        assert repository.parts.branches.state("main").sealed == ()
     _tell(model, message, model.keys())
 
 

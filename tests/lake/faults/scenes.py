@@ -62,8 +62,8 @@ class MemoryScene:
         other.clock.time = self.clock.time
         assert isinstance(self.tables, MemoryTables)
         assert isinstance(other.tables, MemoryTables)
-        other.tables._partitions = {
-            partition: (list(keys), dict(bodies)) for partition, (keys, bodies) in self.tables._partitions.items()
+        other.tables.partitions = {
+            partition: (list(keys), dict(bodies)) for partition, (keys, bodies) in self.tables.partitions.items()
         }
         for namespace, store in self._stores.items():
             twin = other.objects(namespace)

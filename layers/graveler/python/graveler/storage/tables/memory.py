@@ -38,13 +38,13 @@ class MemoryTables:
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._partitions: dict[str, tuple[list[bytes], dict[bytes, bytes]]] = {}
+        self.partitions: dict[str, tuple[list[bytes], dict[bytes, bytes]]] = {}
 
     def get(self, key: Key) -> Item | None:
         """Return the item, or None."""
         check_key(key)
         with self._lock:
-            body = self._partitions.get(key.partition, ([], {}))[1].get(key.sort)
+            body = self.partitions.get(key.partition, ([], {}))[1].get(key.sort)
         return None if body is None else decode_item(key, body)
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
@@ -64,7 +64,7 @@ class MemoryTables:
         """Return items of one partition with ``start <= sort key < end``."""
         check_query(partition, limit)
         with self._lock:
-            order, bodies = self._partitions.get(partition, ([], {}))
+            order, bodies = self.partitions.get(partition, ([], {}))
             sorts = order[bisect_left(order, start) : None if end is None else bisect_left(order, end)]
             if descending:
                 sorts.reverse()
@@ -120,7 +120,7 @@ class MemoryTables:
         with self._lock:
             dead = [
                 Delete(key)
-                for partition, (order, bodies) in self._partitions.items()
+                for partition, (order, bodies) in self.partitions.items()
                 for key in (Key(partition, sort) for sort in order)
                 if has_expired(decode_item(key, bodies[key.sort]), now)
             ]
@@ -130,15 +130,15 @@ class MemoryTables:
     def remove_partitions(self, prefix: str) -> int:
         """Remove all items of the partitions whose key begins with ``prefix``."""
         with self._lock:
-            names = [name for name in self._partitions if name.startswith(prefix)]
-            return sum(len(self._partitions.pop(name)[0]) for name in names)
+            names = [name for name in self.partitions if name.startswith(prefix)]
+            return sum(len(self.partitions.pop(name)[0]) for name in names)
 
     def _apply(self, writes: Sequence[Write], bodies: Sequence[bytes]) -> None:
         for write, body in zip(writes, bodies, strict=True):
             if isinstance(write, Check):
                 continue
             sort = write.key.sort
-            order, partition = self._partitions.setdefault(write.key.partition, ([], {}))
+            order, partition = self.partitions.setdefault(write.key.partition, ([], {}))
             if isinstance(write, Put):
                 if sort not in partition:
                     insort(order, sort)
