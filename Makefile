@@ -29,7 +29,7 @@ ROWS ?=
 BENCH ?=
 WRITE ?=
 
-.PHONY: help setup dist docs docs-tools deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
+.PHONY: help setup dist docs docs-tools deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check quick count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -211,6 +211,9 @@ check: setup spark-tools  ## formatting, lint, strict types, import rules, count
 	@$(BIN)/python -m tests.count_house --check
 	@$(BIN)/python -m graveler.api.openapi --check docs/openapi.json
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/security/test_patterns.py
+
+quick: setup  ## in less than a minute: formatting, lint, types of what changed, and the tests that tell most; without Java
+	@$(BIN)/python -m tests.quick
 
 count: setup  ## counts of the code beside the wanted figures; WRITE=1 writes those that only may fall to tests/house.toml
 	@$(BIN)/python -m tests.count_house $(if $(WRITE),--write)
