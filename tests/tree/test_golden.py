@@ -22,7 +22,7 @@ from tests.tree.make_golden import FolderFiles, Golden, entries, make
 from tests.tree.support import same_tree, suffix_by_chunks, suffix_by_the_formula
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-VERSIONS = sorted(folder.name for folder in GOLDEN.iterdir() if folder.is_dir())
+VERSIONS = sorted(folder.name for folder in GOLDEN.glob("v*"))
 
 
 def golden(version: str) -> tuple[Golden, TreeStore]:
