@@ -179,7 +179,7 @@ def test_a_repository_that_is_made_again_is_not_taken_for_the_one_before() -> No
     assert counted.call("GET", stat, {"path": "a/b"}).status == 200
     world.lake.delete_repository("repo")
     assert counted.call("GET", stat, {"path": "a/b"}).status == 404
-    world.lake._open_objects = MemoryObjects
+    world.lake.store_of = MemoryObjects
     world.lake.create_repository("repo", "local://again").upload("main", "c", b"1")
     assert counted.call("GET", stat, {"path": "a/b"}).status == 404
     assert counted.call("GET", stat, {"path": "c"}).status == 200

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError, RefNotFoundError
-from graveler.history.ago import seconds_ago
 from graveler.history.expressions import RefExpression, Step, parse, resolve
 from graveler.history.past import Past, parse_past
 from graveler.history.reflog import KEEP_SECONDS, LogEntry
+from graveler.history.relative_times import seconds_ago
 from graveler.model import CommitID
 from tests.history.support import World, event
 

@@ -269,7 +269,7 @@ def test_a_slow_commit_whose_changes_were_staged_again_still_has_them_committed(
         if then == "open":
             return
         sealed = seal(world.main.parts, "main", "another")
-        assert sealed.own is not None
+        assert sealed.own_token is not None
         if then == "another is slow":
             world.clock.on_sleep = finish
 

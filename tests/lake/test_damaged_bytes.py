@@ -11,7 +11,7 @@ import pytest
 
 from graveler.errors import BytesGoneError, CorruptError, DamagedObjectError, GravelerError
 from graveler.lake.fsck.findings import FindingKind
-from graveler.lake.objects import checked as comparing
+from graveler.lake.objects import verification as comparing
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry

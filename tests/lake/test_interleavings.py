@@ -20,7 +20,7 @@ from graveler.lake.deadline import Deadline
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects import reset
 from graveler.lake.objects.stage import Accept, Stager
-from graveler.lake.objects.withdraw import Withdrawer
+from graveler.lake.objects.withdrawal import Withdrawer
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs import rename
 from graveler.lake.refs.branches import Branches
@@ -130,7 +130,7 @@ def deleting_staged_items_instead_of_tombstones(patch: pytest.MonkeyPatch) -> No
         if packed is not None or found is None:
             return put(self, token, key, packed, keys)
         self._tables.delete(self._key(token, key))
-        return Placed(token, key, packed, b"", found, known=False), self._tables.get_many(keys)
+        return Placed(token, key, packed, b"", found, is_certain=False), self._tables.get_many(keys)
 
     patch.setattr(StagedChanges, "put_and_look", remove)
 

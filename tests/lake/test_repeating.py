@@ -6,7 +6,7 @@ from threading import enumerate as threads
 
 import pytest
 
-from graveler.lake import repeating as module
+from graveler.lake import repetition as module
 from graveler.lake.clock import SystemClock
 from tests.support.children import end_process
 from tests.support.patience import PATIENCE

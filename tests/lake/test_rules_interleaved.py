@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from graveler.errors import ForbiddenError
-from graveler.lake.objects.withdraw import Withdrawer
+from graveler.lake.objects.withdrawal import Withdrawer
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings import change as settings
 from tests.lake.interleaving import Client, Scheduler, final_problems

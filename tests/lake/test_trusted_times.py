@@ -11,8 +11,8 @@ from graveler.lake.exporting.export_folder import same_bytes
 from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.importing import folder_listing
 from graveler.lake.importing.folder_listing import FolderListing
-from graveler.lake.objects.checked import md5_of
 from graveler.lake.objects.noted_times import noted_time, time_checksum
+from graveler.lake.objects.verification import md5_of
 from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.objects.confined_folder import Confinement, files_below

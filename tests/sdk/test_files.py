@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import graveler
 from graveler.errors import PreconditionError, UnavailableError
 from graveler.files.reader import ObjectReader, open_reader
-from graveler.lake.objects.checked import OpenedObject
+from graveler.lake.objects.verification import OpenedObject
 from graveler.model import ObjectEntry
 from graveler.sdk.branch import Branch
 from graveler.sdk.repository import Repository

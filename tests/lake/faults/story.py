@@ -87,8 +87,8 @@ def fail_committing(lake: Lake, scene: Scene, model: Model) -> None:
     repository = lake.repository(NAME)
     for number in range(MAX_SEALED):
         sealed = seal(repository.parts, "main", f"failed {number}", f"failed {number}")
-        assert sealed.own is not None
-        sealing._renew(repository.parts, sealed.own, f"failed {number}", 0.0, f"failed {number}")
+        assert sealed.own_token is not None
+        sealing._renew(repository.parts, sealed.own_token, f"failed {number}", 0.0, f"failed {number}")
         more = {"a": str(number % 10), f"m/{number:02}": "1"}
         repository.link_many("main", [entry(path, text) for path, text in more.items()])
         main_of(model).staged |= more

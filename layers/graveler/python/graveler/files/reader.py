@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from graveler.errors import DamagedObjectError, InvalidError, PreconditionError
-from graveler.lake.objects.checked import Comparison, OpenedObject, damaged
+from graveler.lake.objects.verification import Comparison, OpenedObject, damaged
 from graveler.system.tracebacks import short_traceback
 
 if TYPE_CHECKING:

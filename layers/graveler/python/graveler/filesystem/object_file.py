@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from graveler.errors import GravelerError
 from graveler.filesystem.failures import translating_lake_errors
-from graveler.lake.objects.checked import OpenedObject, damaged
+from graveler.lake.objects.verification import OpenedObject, damaged
 from graveler.model import ObjectEntry
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@
 
 If a base may mean several things, the first in this order counts. ``@`` stands only after a branch and means its commit, without
 its uncommitted changes. ``@{N}`` is where the branch was before its last N moves, ``@{TIME}`` where it was at that time,
-``@{AGO}`` where it was that long ago (:mod:`graveler.history.ago`), according to its reference log
+``@{AGO}`` where it was that long ago (:mod:`graveler.history.relative_times`), according to its reference log
 (:mod:`graveler.history.past`). ``~N`` is N steps along first parents, ``^N`` the N-th parent; without N, 1; with 0, the commit
 itself.
 """
@@ -20,12 +20,12 @@ from typing import Final, Literal, NoReturn
 from msgspec import Struct
 
 from graveler.errors import AmbiguousRefError, InvalidError, ParentNotFoundError, RefNotFoundError
-from graveler.history.ago import AGO_EXAMPLES
 from graveler.history.commits import ID_DIGITS, MIN_PREFIX_DIGITS, CommitStore, is_commit_id, is_hex
 from graveler.history.graph import first_parent_ancestor
 from graveler.history.names import broken_tag_rule, is_branch
 from graveler.history.past import Past, commit_at, parse_past
 from graveler.history.refs import BranchState, Refs
+from graveler.history.relative_times import AGO_EXAMPLES
 from graveler.model import CommitID
 from graveler.storage.tables.port import Key
 from graveler.system.pauses import require_cached

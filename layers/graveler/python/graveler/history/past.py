@@ -12,8 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import RefNotFoundError
-from graveler.history.ago import seconds_ago
 from graveler.history.refs import Refs
+from graveler.history.relative_times import seconds_ago
 from graveler.model import CommitID
 
 _MAX_DIGITS: Final = 9
@@ -36,7 +36,7 @@ class Past(Struct, frozen=True):
 
 def parse_past(text: str) -> Past | None:
     """Parse the text in braces: a number of at most nine digits; a date, with or without a time, from 1970 to 2262, in UTC
-    unless it names another zone; or a duration (:mod:`graveler.history.ago`); None for anything else. No request."""
+    unless it names another zone; or a duration (:mod:`graveler.history.relative_times`); None for anything else. No request."""
     if text and len(text) <= _MAX_DIGITS and _DECIMAL.issuperset(text):
         return Past(text, moves=int(text))
     if (ago := seconds_ago(text)) is not None:

@@ -9,14 +9,14 @@ from graveler.lake.repository import function_of
 from graveler.requests.base import Request
 
 _BESIDES: Final = (
-    "lake.objects.collected",
+    "lake.objects.collector_state",
     "lake.objects.staged_with_writes",
-    "lake.objects.withdraw",
+    "lake.objects.withdrawal",
     "lake.opening.nesting",
     "lake.reading.blame",
     "lake.reading.states",
     "lake.reading.summary",
-    "lake.repeating",
+    "lake.repetition",
     "runtime.writes",
     "tree.read_ahead",
 )

@@ -57,7 +57,7 @@ class SystemClock:
         return event.wait(seconds)
 
     def repeating(self, seconds: float, work: Callable[[], None]) -> AbstractContextManager[None]:
-        from graveler.lake.repeating import repeating  # not on the path of a cold start
+        from graveler.lake.repetition import repeating  # not on the path of a cold start
 
         return repeating(seconds, work)
 

@@ -87,7 +87,8 @@ class Lake:
         staging_shards: int = 1,
     ) -> None:
         self.tables = tables
-        self._open_objects = open_objects
+        self.store_of = open_objects
+        """Returns the object store of a storage namespace. No request. :class:`InvalidError` for an invalid namespace."""
         self.clock = clock or SystemClock()
         self.leases = LeaseWatch(self.clock)
         self._trees = trees or TreeSettings()
@@ -159,7 +160,7 @@ class Lake:
         repository = record.repository
         if self._repositories.exists(name):
             raise AlreadyExistsError("repository", name)
-        objects = self._open_objects(repository.namespace)
+        objects = self.store_of(repository.namespace)
         neighbour_writes = self.neighbours.creating(repository)
         self._repositories.claim(repository, objects, self.clock, self.leases)
         claimed = self.clock.monotonic()
@@ -291,10 +292,6 @@ class Lake:
         """Return a page of the repositories, by name. Cost: one table read."""
         return self._repositories.page(prefix, after, amount)
 
-    def store_of(self, namespace: str) -> Objects:
-        """Return the object store of a storage namespace. No request. :class:`InvalidError` for an invalid namespace."""
-        return self._open_objects(namespace)
-
     def delete_repository(self, name: str, *, force: bool = False) -> None:
         """Delete a repository but leave its objects where they are. Cost: one table read, one transaction.
         :class:`ReadOnlyRepositoryError` unless ``force``."""
@@ -334,7 +331,7 @@ class Lake:
         """Return the IDs of the complete dumps in a storage namespace, oldest first."""
         from graveler.lake.dump.chunks import dumps  # not on the path of a cold start
 
-        return dumps(self._open_objects(namespace))
+        return dumps(self.store_of(namespace))
 
     def restore(
         self,
@@ -350,7 +347,7 @@ class Lake:
         from graveler.lake.dump.restore import restore  # not on the path of a cold start
         from graveler.system.progress import no_progress
 
-        objects = self._open_objects(namespace)
+        objects = self.store_of(namespace)
         progress = progress or no_progress
         now = self.clock.now()
         return restore(self.tables, objects, dump_id, name, now, by=by, progress=progress, neighbours=self.neighbours)
@@ -364,7 +361,7 @@ class Lake:
                 self._names[record.repository.name] = uid, self.clock.monotonic()
                 self._opened.move_to_end(uid)
                 return before
-        objects = self._open_objects(record.repository.namespace)
+        objects = self.store_of(record.repository.namespace)
         files = ImmutableFiles(objects, self._trees.cache, self.grace, self.clock.now)
         store, rendered = self._trees.store(files)
         opened = OpenRepository(

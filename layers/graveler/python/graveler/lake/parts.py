@@ -35,7 +35,10 @@ from graveler.tree.store import TreeFiles, TreeStore
 from graveler.tree.tree import Trees
 
 if TYPE_CHECKING:
-    from graveler.lake.objects.withdraw import Withdrawer
+    from graveler.lake.committing.applications import Applications
+    from graveler.lake.committing.records import CommitRecords
+    from graveler.lake.committing.request_results import RequestResults
+    from graveler.lake.objects.withdrawal import Withdrawer
     from graveler.lake.opening.folder_permissions import FolderPermissions
 
 Locate = Callable[[str], tuple[Objects, str]]
@@ -59,7 +62,7 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
     ``leases`` is what this process has seen of the lake's leases; ``cached_tree_files`` are the files of its trees as a cache has
     them."""
 
-    known: KnownRepository
+    record: KnownRepository
     tables: Tables
     objects: Objects
     locate_external: Locate
@@ -90,32 +93,53 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The repository's name."""
-        return self.known.repository.name
+        return self.record.repository.name
 
     @property
     def uid(self) -> RepositoryUID:
         """The repository's ID, which no other repository ever has, whatever its name."""
-        return self.known.repository.uid
+        return self.record.repository.uid
 
     @property
     def namespace(self) -> str:
         """The address under which the repository's objects lie."""
-        return self.known.repository.namespace
+        return self.record.repository.namespace
 
     @property
     def default_branch(self) -> str:
         """The branch that cannot be deleted."""
-        return self.known.repository.default_branch
+        return self.record.repository.default_branch
 
     @property
     def split(self) -> SplitParameters:
         """The split parameters of the repository's trees, unless a commit says otherwise."""
-        return self.known.repository.split
+        return self.record.repository.split
 
     @property
     def workers(self) -> int:
         """The number of processes that may work for this one."""
         return self.trees.empty().store.workers
+
+    @property
+    def applications(self) -> "Applications":
+        """The numbered writes of applications."""
+        from graveler.lake.committing.applications import Applications  # not on the path of a reader
+
+        return Applications(self.tables, self.uid, self.refs, self.commits)
+
+    @property
+    def results(self) -> "RequestResults":
+        """The results of requests with an ID."""
+        from graveler.lake.committing.request_results import RequestResults  # not on the path of a reader
+
+        return RequestResults(self.tables, self.uid, self.outcomes)
+
+    @property
+    def records(self) -> "CommitRecords":
+        """The commits' records in the object store."""
+        from graveler.lake.committing.records import CommitRecords  # not on the path of a reader
+
+        return CommitRecords(self.tables, self.objects, self.commits)
 
     def pack(self, entry: ObjectEntry) -> bytes:
         """Encode the entry as a record. :class:`InvalidError` if it cannot be one, as one with a number in its metadata, which
@@ -152,7 +176,7 @@ _CALLED: Final[dict[type, str]] = {str: "a text", int: "a whole number"}
 
 
 def open_parts(
-    known: KnownRepository,
+    record: KnownRepository,
     tables: Tables,
     objects: Objects,
     store: TreeStore,
@@ -170,7 +194,7 @@ def open_parts(
 ) -> RepositoryParts:
     """Assemble the parts of a repository. ``rendered`` keeps rendered pages of listings; the processes of this machine wait in
     ``machine_queue``. No request."""
-    repository = known.repository
+    repository = record.repository
     uid = repository.uid
     codec = RecordCodec(repository.namespace)
     trees = Trees(store)
@@ -194,8 +218,8 @@ def open_parts(
     )
 
     def make_withdrawer() -> "Withdrawer":
-        from graveler.lake.objects.collected import is_collecting
-        from graveler.lake.objects.withdraw import Withdrawer
+        from graveler.lake.objects.collector_state import is_collecting
+        from graveler.lake.objects.withdrawal import Withdrawer
         from graveler.storage.objects.port import ObjectMissingError
 
         def committed(commit_id: CommitID, key: bytes) -> bytes | None:
@@ -216,7 +240,7 @@ def open_parts(
         return Withdrawer(tables, refs, staged, outcomes, committed, kept, clock)
 
     return RepositoryParts(
-        known=known,
+        record=record,
         tables=tables,
         objects=objects,
         locate_external=locate_external,
@@ -235,7 +259,7 @@ def open_parts(
         cleanup=cleanup,
         traces=traces,
         branches=branches,
-        names=DataNames(uid, known.secret, grace / 2),
+        names=DataNames(uid, record.secret, grace / 2),
         stager=Stager(branches, staged, clock, make_withdrawer),
         turns=Turns(uid, tables, branches, clock, leases, machine_queue),
         deadlines=Deadlines(clock, grace, skew),

@@ -65,7 +65,7 @@ class OpenRepository(RepositoryReader, KeywordMethods):
 
     def is_of(self, known: KnownRepository) -> bool:
         """Return whether this is the repository ``known``, apart from its settings."""
-        current = self.parts.known
+        current = self.parts.record
         same = replace(current.repository, settings=known.repository.settings)
         return (same, current.secret) == (known.repository, known.secret)
 
@@ -97,12 +97,11 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         head and that commit. :class:`InvalidError`.
         """
         from graveler.lake.committing.applications import (  # not on the path of a cold start
-            applications_of,
             check_application,
         )
 
         check_application(application)
-        return applications_of(self.parts).look(branch, application)[1]
+        return self.parts.applications.look(branch, application)[1]
 
     def preview_merge(
         self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
@@ -254,7 +253,7 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         from graveler.system.progress import no_progress
 
         return fsck(
-            self.parts.known,
+            self.parts.record,
             self.tables,
             self._objects,
             copies=self.parts.cached_tree_files,

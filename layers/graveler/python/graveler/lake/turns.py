@@ -185,9 +185,10 @@ class Turn:
             self._wait_on_machine()
         while True:
             state, waiting = self._look(intent)
-            before = self._before(waiting)
+            before = self._before(waiting) if waiting else []
             if not before and (self._ticket or not self._must_join):
-                self._tidy(waiting)
+                if self._line and not waiting:
+                    self._tidy()
                 self._has_come = True
                 if (
                     not self._was_first
@@ -275,6 +276,8 @@ class Turn:
         """Return the branch, and the beats of the waiting tickets, in their order."""
         keys = [self._line_key, *map(self._key, self._line)]
         state, (line, *items) = self._turns.branches.state_beside(self._branch, keys, intent)
+        if line is None and not self._line:
+            return state, {}
         item_of: dict[str, Item | None] = dict(zip(self._line, items, strict=True))
         self._line = _tickets(line)
         fresh = [ticket for ticket in self._line if ticket not in item_of]
@@ -346,12 +349,11 @@ class Turn:
             self._turns.tables.put(self._key(self._ticket), item, Matches({"beat": self._beat}))
             self._beat += 1
 
-    def _tidy(self, waiting: dict[str, int]) -> None:
-        """Remove the queue if all its tickets are gone but the last owner died before it could remove it; otherwise each new verb
-        would look for those tickets."""
-        if self._line and not waiting:
-            self._clear(self._line)
-            self._line = []
+    def _tidy(self) -> None:
+        """Remove the queue, whose tickets are all gone but whose last owner died before it could remove it; otherwise each new
+        verb would look for those tickets."""
+        self._clear(self._line)
+        self._line = []
 
     def _clear(self, line: Sequence[str]) -> None:
         """Remove the queue, if it has not changed. This is a courtesy: nothing depends on it."""

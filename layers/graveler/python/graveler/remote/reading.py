@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from graveler.errors import InvalidError, ObjectNotFoundError
-from graveler.lake.objects.checked import OpenedObject
+from graveler.lake.objects.verification import OpenedObject
 from graveler.model import (
     Branch,
     Change,

@@ -19,8 +19,8 @@ from graveler.errors import (
     NotFoundError,
     UnavailableError,
 )
-from graveler.lake.objects.checked import checked, damaged
 from graveler.lake.objects.noted_times import noted_time
+from graveler.lake.objects.verification import checked, damaged
 from graveler.model import ObjectEntry
 from graveler.remote.connection import Connection, OpenFile, Query, branch_path
 from graveler.requests.staging import Upload

@@ -10,7 +10,7 @@ from graveler.errors import InvalidError, PreconditionError
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.deadline import SKEW
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.objects.collected import set_collected
+from graveler.lake.objects.collector_state import set_collected
 from graveler.lake.opening.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
 from graveler.retention.abandoned_transactions import Abandoned

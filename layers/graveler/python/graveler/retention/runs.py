@@ -25,7 +25,7 @@ from msgspec import Struct
 from graveler.errors import UNREADABLE, BusyError, CorruptError, InvalidError, NotFoundError
 from graveler.lake.clock import Clock
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
-from graveler.lake.objects.collected import turn_key
+from graveler.lake.objects.collector_state import turn_key
 from graveler.model import CommitID, Page, RepositoryUID
 from graveler.retention.forecast import Outlook
 from graveler.storage.objects.port import ObjectMissingError, Objects

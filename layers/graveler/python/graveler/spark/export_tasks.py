@@ -24,7 +24,7 @@ from msgspec import Struct
 from graveler.errors import UNREADABLE, BusyError, DamagedObjectError, GravelerError, InvalidError
 from graveler.lake.exporting.export_folder import MARKER, OWN_NAMES, ExportMarker, same_bytes
 from graveler.lake.exporting.export_names import IS_FOLDER, FileNames
-from graveler.lake.objects.checked import checked, vouches
+from graveler.lake.objects.verification import checked, vouches
 from graveler.model import ObjectEntry
 from graveler.spark.destinations import Destination
 from graveler.spark.slices import TwoSlices

@@ -137,7 +137,7 @@ class DatasetWriter(DataSourceArrowWriter):
                 for file in put
             ]
             replaced = [f"{plan.folder}/"] if plan.unchanged else []
-            with hidden_branch(repository, plan.branch, plan.by, name=plan.hidden, at=plan.base) as hidden:
+            with hidden_branch(repository, plan.branch, plan.by, name=plan.hidden, start=plan.base) as hidden:
                 link_files(repository, hidden, plan.folder, plan.mode, entries, replaced)
                 work = Work(
                     plan.branch,

@@ -53,20 +53,20 @@ class Staged(Struct, frozen=True):
 
 
 class Placed(Struct, frozen=True):
-    """A put of one record, and the item that it replaced: None if it replaced none. ``known`` is False if the first response was
-    lost, so that the replaced item is unknown."""
+    """A put of one record, and the item that it replaced: None if it replaced none. ``is_certain`` is False if the first response
+    was lost, so that the replaced item is unknown."""
 
     token: Token
     key: bytes
     packed: bytes | None
     mark: bytes
     replaced: Item | None
-    known: bool = True
+    is_certain: bool = True
 
     @property
     def replaced_same(self) -> bool:
         """True if the same record was staged there before, so that the put changed nothing."""
-        return self.known and self.replaced is not None and record_of(self.replaced) == self.packed
+        return self.is_certain and self.replaced is not None and record_of(self.replaced) == self.packed
 
 
 class StagedChunk(Struct, frozen=True):
@@ -122,7 +122,7 @@ class StagedChanges:
         """Return the write that restores what a put replaced, on condition that its own item is still there. Use it only together
         with a check that the token is still open: then no commit can have read it. ``ValueError`` if the replaced item is
         unknown."""
-        if not placed.known:
+        if not placed.is_certain:
             raise ValueError(f"it is unknown what {placed} replaced")
         key, condition = self._key(placed.token, placed.key), Matches({_MARK: placed.mark})
         return Delete(key, condition) if placed.replaced is None else Put(key, placed.replaced, condition)

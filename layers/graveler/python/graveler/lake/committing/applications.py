@@ -23,7 +23,6 @@ from graveler.history.commits import CommitStore
 from graveler.history.graph import merge_base
 from graveler.history.names import check_branch
 from graveler.history.refs import Refs
-from graveler.lake.parts import RepositoryParts
 from graveler.model import Application, Commit, CommitID, RepositoryUID
 from graveler.storage.limits import text_key
 from graveler.storage.tables.port import (
@@ -177,8 +176,3 @@ def _decode_earlier(text: str) -> tuple[int, CommitID]:
     """Decode one earlier version. :class:`ValueError` if it is invalid."""
     version, commit = text.split(" ")
     return int(version), CommitID(commit)
-
-
-def applications_of(repository: RepositoryParts) -> Applications:
-    """Open the applications of one repository. No request."""
-    return Applications(repository.tables, repository.uid, repository.refs, repository.commits)

@@ -93,9 +93,9 @@ def _put_aside(repository: RepositoryParts, turn: Turn, branch: str) -> bool:
     operation = token_hex(16)
     sealed = seal_in(repository, turn, operation)
     try:
-        with holding(repository, sealed.own, operation):
+        with holding(repository, sealed.own_token, operation):
             state = repository.branches.state(branch)
-            foreign = tuple(token for token in sealed.tokens if token != sealed.own)
+            foreign = tuple(token for token in sealed.tokens if token != sealed.own_token)
             if state.sealed[: len(sealed.tokens)] != sealed.tokens or take_sealed(repository, foreign) is None:
                 raise HeadMovedError
             _, tree = _head(repository, state)

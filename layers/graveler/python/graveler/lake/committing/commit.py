@@ -56,15 +56,17 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
         while True:
             deadline = repository.deadlines.begin()
             sealed = seal(repository, branch, operation, info.request_id, Intent(direct=True, force=request.force))
-            first_token = first_token or sealed.own
+            first_token = first_token or sealed.own_token
             attempt = _Attempt(repository.split, repository.staged, repository.trees, operation, context)
             try:
-                with holding(repository, sealed.own, operation, info.request_id):
+                with holding(repository, sealed.own_token, operation, info.request_id):
                     return _publish(repository, request, operation, sealed, deadline, attempt.build)
             except RestagedError:
                 continue
             except NoChangesError:
-                new_commit = None if first_token in (None, sealed.own) else commit_of_changes(repository, first_token)
+                new_commit = (
+                    None if first_token in (None, sealed.own_token) else commit_of_changes(repository, first_token)
+                )
                 if new_commit is None:
                     raise
                 return new_commit
@@ -128,8 +130,8 @@ def _publish(
     polls = Polls(repository.clock)
     state: BranchState | None = repository.branches.find(branch) if look else sealed.state
     while True:
-        if sealed.own is not None and (state is None or sealed.own not in state.sealed):
-            return taken_by_another(repository, branch, sealed.own)
+        if sealed.own_token is not None and (state is None or sealed.own_token not in state.sealed):
+            return taken_by_another(repository, branch, sealed.own_token)
         if state is None:
             raise RefNotFoundError(branch, "the branch no longer exists", "branch")
         # The branch's oldest: none was sealed before these. (Oldest first: if a newer one was published earlier, an
@@ -137,7 +139,7 @@ def _publish(
         tokens = tuple(token for token in state.sealed if token in sealed.tokens)
         if not tokens and not request.allow_empty:
             raise no_changes(branch)
-        adopted = take_sealed(repository, tuple(token for token in tokens if token != sealed.own))
+        adopted = take_sealed(repository, tuple(token for token in tokens if token != sealed.own_token))
         if adopted is not None:
             head = repository.branches.commit(state.commit_id)
             before = repository.trees.load(head.metarange)

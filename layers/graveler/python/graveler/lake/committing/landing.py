@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from graveler.errors import DirtyBranchError
 from graveler.history.commits import check_info, new_commit_from_info
 from graveler.history.refs import BranchState
-from graveler.lake.committing.applications import Applications, applications_of, check_application
+from graveler.lake.committing.applications import Applications, check_application
 from graveler.lake.committing.clean_heads import Staging, expect_apart, wait_for_clean_head, wait_for_head
 from graveler.lake.committing.publish import HeadMovedError, NotePublishing, once, publish
 from graveler.lake.deadline import Deadline
@@ -160,16 +160,16 @@ def _head(repository: RepositoryParts, turn: Turn, landing: Landing) -> tuple[Br
         return wait_for_head(repository, turn, landing.branch, landing.intent)
     while True:
         try:
-            found = wait_for_clean_head(repository, turn, landing.branch, landing.doing, landing.intent)
+            clean_head = wait_for_clean_head(repository, turn, landing.branch, landing.doing, landing.intent)
         except DirtyBranchError:
             if not turn.step_aside():
                 raise
             continue  # a commit of the staged changes had to wait for the kept turn
-        return *found, Staging.NOTHING
+        return *clean_head, Staging.NOTHING
 
 
 def _numbered(repository: RepositoryParts, landing: Landing) -> "_Numbered":
-    return _Numbered(applications_of(repository), landing.branch, landing.application)
+    return _Numbered(repository.applications, landing.branch, landing.application)
 
 
 def _commit(

@@ -14,11 +14,9 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.history.refs import BranchState
-from graveler.lake.committing.records import records_of
-from graveler.lake.committing.request_results import results_of
+from graveler.lake.context import StoppedError
 from graveler.lake.deadline import Deadline
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.stopped import StoppedError
 from graveler.model import Commit, CommitID, Token
 from graveler.staging.tokens import TokenState
 from graveler.storage.tables.port import Check, ConditionFailedError, Write
@@ -51,7 +49,7 @@ class HeadMovedError(Exception):
 def done_before(repository: RepositoryParts, request_id: str) -> CommitID | None:
     """Return the ID of the commit that a request with this ID has already made (promise C4). One table read, none without an
     ID."""
-    return results_of(repository).find(request_id)
+    return repository.results.find(request_id)
 
 
 def commit_of_request(repository: RepositoryParts, request_id: str) -> Commit | None:
@@ -108,7 +106,7 @@ def publish(
     deadline. After a lost response, a read shows whether the commit is in the table; the transaction is not repeated.
     """
     assert state.sealed[: len(applied)] == applied
-    results, records = results_of(repository), records_of(repository)
+    results, records = repository.results, repository.records
     event = repository.branches.event(verb, commit.committer, commit.operation)
     # From now on, not from the commit's time, which the caller may choose.
     now = event.time_ns / 1e9

@@ -13,7 +13,6 @@ from typing import Final
 
 from graveler.errors import GravelerError
 from graveler.history.commits import CommitStore, encode_commit
-from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID
 from graveler.storage.objects.port import ObjectMissingError, Objects, UnsyncedObjects
 from graveler.storage.tables.port import Delete, Key, Put, Tables, Write
@@ -96,8 +95,3 @@ def record_key(cid: CommitID) -> str:
 def _sort_key(time: float) -> bytes:
     """Return the position in the queue of a record that was written at some time."""
     return int(time * 1000).to_bytes(_TIME_BYTES, "big")
-
-
-def records_of(repository: RepositoryParts) -> CommitRecords:
-    """Open the records of one repository. No request."""
-    return CommitRecords(repository.tables, repository.objects, repository.commits)

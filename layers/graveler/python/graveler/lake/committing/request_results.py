@@ -8,7 +8,6 @@ instead: the request's result is the commit that takes the token.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from graveler.lake.parts import RepositoryParts
 from graveler.model import CommitID, RepositoryUID, Token
 from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.tables.port import Absent, Check, Condition, Item, Key, Matches, Put, Tables
@@ -75,8 +74,3 @@ class RequestResults:
 
 def _as_seen(item: Item | None) -> Condition:
     return Absent() if item is None else Matches(dict(item))
-
-
-def results_of(repository: RepositoryParts) -> RequestResults:
-    """Open the results of one repository. No request."""
-    return RequestResults(repository.tables, repository.uid, repository.outcomes)

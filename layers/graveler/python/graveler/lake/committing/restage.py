@@ -15,7 +15,6 @@ import msgspec
 
 from graveler.history.refs import BranchState
 from graveler.lake.committing.publish import HeadMovedError
-from graveler.lake.committing.request_results import results_of
 from graveler.lake.parts import RepositoryParts
 from graveler.staging.changes import firm_write
 from graveler.staging.tokens import TokenState
@@ -49,7 +48,7 @@ def empty_sealed(repository: RepositoryParts, state: BranchState, operation: str
     writes = repository.refs.move_branch_writes(state, msgspec.structs.replace(state, sealed=()), None)
     for token in state.sealed:
         writes += repository.branches.drop_token_writes(token, TokenState.RESTAGED, operation, into=state.open)
-    results = results_of(repository)
+    results = repository.results
     for request, item in results.undone(requests).items():
         writes.append(results.token_write(request, state.open, repository.clock.now(), item))
     try:
@@ -68,7 +67,7 @@ def stage_again(repository: RepositoryParts, state: BranchState, records: Iterab
 def while_unchanged(repository: RepositoryParts, state: BranchState, writes: Iterable[Put | Delete]) -> None:
     """Make writes, except those whose own condition fails, as long as the branch equals ``state``
     (:class:`HeadMovedError`). One transaction for each 99, and one for each failure on a single put, which is made firm: it
-    has to stay, even if its write is refused (:mod:`graveler.lake.objects.withdraw`)."""
+    has to stay, even if its write is refused (:mod:`graveler.lake.objects.withdrawal`)."""
     check = repository.refs.unchanged_check(state)
     for batch in _batches(writes):
         pending: list[Write] = list(batch)

@@ -31,10 +31,11 @@ waiting then leaves no lease behind for which the next ones have to wait."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """The result of a seal: the branch's ``state``. ``own`` is the last of its sealed tokens, if this operation sealed it."""
+    """The result of a seal: the branch's ``state``. ``own_token`` is the last of its sealed tokens, if this operation sealed
+    it."""
 
     state: BranchState
-    own: Token | None = None
+    own_token: Token | None = None
 
     @property
     def tokens(self) -> tuple[Token, ...]:

@@ -20,8 +20,8 @@ from typing import Final, Literal
 import msgspec
 
 from graveler.errors import UNREADABLE, BusyError, ConflictError, CorruptError, InvalidError
-from graveler.lake.objects.checked import md5_of
 from graveler.lake.objects.noted_times import noted_time
+from graveler.lake.objects.verification import md5_of
 from graveler.model import ObjectEntry, RepositoryUID
 from graveler.storage.durable_files import make_folder, sync_file, unavailable
 from graveler.storage.file_modes import PLAIN
@@ -144,7 +144,7 @@ class ExportFolder:
         """Return whether the file has the bytes of ``entry``, judged by size and MD5. None if the checksum does not have the form
         of an MD5 and the size is right, so it is unknown. Reads the file if its size is right.
 
-        A checksum in that form may be an ETag and not an MD5 (:mod:`graveler.lake.objects.checked`). So if it differs,
+        A checksum in that form may be an ETag and not an MD5 (:mod:`graveler.lake.objects.verification`). So if it differs,
         ``md5_stored`` is called, if given, for the MD5 of the bytes that the store has.
         """
         path = self.root / name

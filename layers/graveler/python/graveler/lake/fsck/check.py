@@ -74,7 +74,7 @@ def fsck(
     records, and of the files on this machine outside the namespace that committed records name. ``committed_objects``: also
     those of all other committed records. ``outside_objects``: among all these also objects in other stores than the file system.
     ``object_bytes``: read them all, including those of committed records, and compare size and MD5
-    (:mod:`graveler.lake.objects.checked`). ``folder_permissions``: also check the permissions of the lake's own folder.
+    (:mod:`graveler.lake.objects.verification`). ``folder_permissions``: also check the permissions of the lake's own folder.
     ``repair`` rebuilds what it can, each file only when its recomputed name is right, and never an undamaged one.
 
     The repository may be in use meanwhile; changes after the refs were read are not checked. Cost: a table read

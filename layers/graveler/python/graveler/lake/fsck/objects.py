@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from graveler.errors import CorruptError, ForbiddenError, InvalidError, UnavailableError
 from graveler.lake.fsck.findings import Counts, FindingKind
-from graveler.lake.objects.checked import Comparison, has_noted_time, vouches
 from graveler.lake.objects.noted_times import noted_time
+from graveler.lake.objects.verification import Comparison, has_noted_time, vouches
 from graveler.model import ObjectEntry
 from graveler.storage.objects.port import ObjectMissingError, Objects
 from graveler.system.progress import Progress

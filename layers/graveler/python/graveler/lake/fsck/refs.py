@@ -11,7 +11,7 @@ from graveler.history.refs import SHARDS, BranchState, Refs
 from graveler.lake.fsck.findings import AffectedRef, Counts, FindingKind, RefKind
 from graveler.lake.fsck.history import Damage, Head, History, unreadable_rest
 from graveler.lake.fsck.items import DamagedItem, scan
-from graveler.lake.objects.collected import collected_before
+from graveler.lake.objects.collector_state import collected_before
 from graveler.model import CommitID, RepositoryUID
 from graveler.storage.tables.port import Item, Key, Tables
 

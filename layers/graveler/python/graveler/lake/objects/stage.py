@@ -6,7 +6,7 @@ acknowledged value that it replaced.
 
 A refused write has no effect, whatever the reason. The read after the put decides whether a rule refuses it, and the put may have
 replaced something by then. So the put returns what it replaced, and the refusal is raised only once that is back
-(:mod:`graveler.lake.objects.withdraw`); if this cannot be shown, the error says that the outcome is unknown. A batch does not
+(:mod:`graveler.lake.objects.withdrawal`); if this cannot be shown, the error says that the outcome is unknown. A batch does not
 learn what it replaces. It therefore always looks before it puts; a refusal after that is raised as an unknown outcome.
 """
 
@@ -24,7 +24,7 @@ from graveler.staging.changes import Placed, StagedChanges, StagedRecord
 from graveler.staging.tokens import same_branch
 
 if TYPE_CHECKING:
-    from graveler.lake.objects.withdraw import Withdrawer
+    from graveler.lake.objects.withdrawal import Withdrawer
 
 Accept = Callable[[Settings], None]
 """Raises for settings of the repository that refuse a change, by rules of a room above."""

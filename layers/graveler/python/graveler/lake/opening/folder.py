@@ -318,8 +318,8 @@ def _lake(
 
 
 class _OwnSources:
-    """What a user of the library reads outside of repositories: all that they may, except the lake's own folder. Otherwise a
-    user with permission to write to one repository could link the table, or another one's objects, and read them. The system's
+    """Sources outside of repositories for a user of the library: all that they may read, except the lake's own folder. Otherwise
+    a user with permission to write to one repository could link the table, or another one's objects, and read them. The system's
     virtual files are excluded, too: the environment of a process has its secrets."""
 
     def __init__(self, folder: Path, signer: UrlSigner | None) -> None:

@@ -1,4 +1,4 @@
-"""Which commits changed which paths: the basis of blame, and of a log of some paths.
+"""Commits that changed some paths: the basis of blame, and of a log of these paths.
 
 Both compare two neighbouring commits in some key ranges. The trees' range IDs answer most of that, except for the ranges that
 differ (:mod:`graveler.tree.has_difference`); commits with the same metarange ID are not even loaded.

@@ -11,7 +11,7 @@ from graveler.errors import (
     ObjectNotFoundError,
 )
 from graveler.history.expressions import Resolved, is_base, resolve
-from graveler.lake.objects.checked import OpenedObject, checked, md5_of, vouches
+from graveler.lake.objects.verification import OpenedObject, checked, md5_of, vouches
 from graveler.lake.parts import RefMemo
 from graveler.lake.reading.state_reader import StateReader, at_least_one, staging_tokens
 from graveler.lake.text import utf8
@@ -252,10 +252,9 @@ class ByteReader(ObjectReader):
         """Yield the bytes of an object that was looked up in ``ref``, in pieces; ``length`` bytes from ``start`` (not negative).
 
         Their number is compared with what the lake recorded, and with ``verify`` the MD5 of a whole object too, if its checksum
-        can be one (:mod:`graveler.lake.objects.checked`): :class:`DamagedObjectError` instead of the end. If they are missing,
-        :class:`BytesGoneError`, or :class:`ExpiredCommitError` if retention has let that commit expire. Cost: one object
-        read; one object request more if only the MD5 is wrong.
-        """
+        can be one (:mod:`graveler.lake.objects.verification`): :class:`DamagedObjectError` instead of the end. If they are
+        missing, :class:`BytesGoneError`, or :class:`ExpiredCommitError` if retention has let that commit expire. Cost: one object
+        read; one object request more if only the MD5 is wrong."""
         objects, key = self._locate(entry.address)
         if length is not None and start + length >= entry.size > start:
             length = None  # to the end, to detect an object that is longer than recorded

@@ -10,8 +10,8 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from graveler.errors import ForbiddenError, InvalidError, UnavailableError
-from graveler.lake.objects.checked import has_noted_time
 from graveler.lake.objects.noted_times import noted_time
+from graveler.lake.objects.verification import has_noted_time
 from graveler.lake.parts import Locate
 from graveler.model import ObjectEntry
 from graveler.storage.objects.port import ObjectMissingError
@@ -53,7 +53,7 @@ class OutsideFiles(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every file of the commit was looked at."""
+        """True if every file of the commit was looked at."""
         return self.objects == self.all_objects and self.files == self.looked_at
 
 

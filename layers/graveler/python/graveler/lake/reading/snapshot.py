@@ -41,7 +41,7 @@ class Snapshot:
 
     @property
     def is_staged(self) -> bool:
-        """Whether the state has staged changes, or may have some."""
+        """True if the state has staged changes, or may have some."""
         return bool(self._staged)
 
     def _committed(self) -> Tree:

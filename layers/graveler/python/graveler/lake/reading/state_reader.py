@@ -50,7 +50,7 @@ class StateReader:
         self.namespace = parts.objects
         """The objects stored in the repository's namespace."""
         self.clock = parts.clock
-        self.repository: Repository = parts.known.repository
+        self.repository: Repository = parts.record.repository
         self.locate_outside = parts.locate_external
         """Returns the object store and the key there of an address outside of the namespace. Can be sent to tasks."""
         self._objects = parts.objects
@@ -112,7 +112,7 @@ class StateReader:
 
     def tags(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Tag]:
         """Return a page of tags, by name. Cost: about one table read for each of 16 shards."""
-        return self._branches.page_of_tags(prefix, after, amount)
+        return self._refs.list_tags(prefix, after, amount)
 
     def reflog(self, branch: str, amount: int = 100) -> list[LogEntry]:
         """Return where a branch pointed before, and what moved it, newest first; also for a deleted branch. Cost: one table

@@ -25,7 +25,7 @@ _PURPOSE: Final = b"the state of a branch"
 
 
 class _State(Struct, frozen=True, array_like=True):
-    """What the text says. ``issued`` is in Unix seconds."""
+    """The contents of the text. ``issued`` is in Unix seconds."""
 
     commit: str
     open: str
@@ -81,6 +81,6 @@ def _read(repository: RepositoryParts, ref: str, text: str) -> _State:
 
 
 def _proof(repository: RepositoryParts, ref: str, packed: bytes) -> bytes:
-    fields = [_PURPOSE, repository.known.repository.uid.encode(), ref.encode(), packed]
+    fields = [_PURPOSE, repository.record.repository.uid.encode(), ref.encode(), packed]
     message = b"".join([len(field).to_bytes(4, "big") + field for field in fields])
-    return hmac.digest(repository.known.secret, message, sha256)[:_PROOF_BYTES]
+    return hmac.digest(repository.record.secret, message, sha256)[:_PROOF_BYTES]

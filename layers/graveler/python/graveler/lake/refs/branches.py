@@ -25,11 +25,11 @@ from graveler.history.owners import BranchLease, Owners
 from graveler.history.reflog import Event, RefKind, RefLog
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Backoff, Clock
+from graveler.lake.context import StoppedError
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.traces import Traces
 from graveler.lake.opening.repositories import check_same, repository_key
 from graveler.lake.settings.rules import READ_ONLY, Intent
-from graveler.lake.stopped import StoppedError
 from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token
@@ -68,7 +68,7 @@ class Branches:
         self._traces = traces
         self._clock = clock
         self._leases = leases
-        self._owners = Owners(tables, repository.uid)
+        self.owners = Owners(tables, repository.uid)
         self._first_token = first_token
 
     def find(self, name: str, intent: Intent | None = None) -> BranchState | None:
@@ -164,7 +164,7 @@ class Branches:
             state = BranchState(name, commit_id, opened, (), hidden, moves=self.next_number(name))
             writes = self._refs.create_branch_writes(state, event)
             if hidden:  # a lease of an earlier branch of this name does not count for this one
-                writes.append(self._owners.claim_write(name, owner) if owner else self._owners.gone_write(name))
+                writes.append(self.owners.claim_write(name, owner) if owner else self.owners.gone_write(name))
             try:
                 self._create("branch", name, commit_id, writes, event, only_while, force=force)
                 return Branch(name, commit_id, hidden)
@@ -178,12 +178,8 @@ class Branches:
 
     def renew(self, name: str, owner: str) -> None:
         """Renew the lease of a hidden branch whose owner is alive. One table write. :class:`RefNotFoundError`."""
-        if not self._owners.renew(name, owner):
+        if not self.owners.renew(name, owner):
             raise RefNotFoundError(name, f"{owner!r} no longer owns a hidden branch of this name")
-
-    def release(self, name: str, owner: str) -> None:
-        """Leave a hidden branch to its user: no collector deletes it from then on. One table write."""
-        self._owners.release(name, owner)
 
     def end(self, lease: BranchLease) -> bool:
         """Remove the branch of a transaction whose owner is gone, on condition that neither the branch nor the lease has changed
@@ -199,7 +195,7 @@ class Branches:
         event = self.event("end transaction", "garbage collection")
         writes = self._delete_writes(state, event) if state is not None and state.hidden else []
         try:
-            self._tables.transact([*writes, self._owners.over_write(lease)])
+            self._tables.transact([*writes, self.owners.over_write(lease)])
         except (ConditionFailedError, UnavailableError) as error:
             if not owned or not self._happened("branch", lease.branch, event):
                 if isinstance(error, UnavailableError):
@@ -207,8 +203,9 @@ class Branches:
                 return False
         return owned
 
-    def delete(self, name: str, by: str, *, force: bool = False, at: CommitID | None = None) -> None:
-        """Remove a branch and its uncommitted changes; with ``at``, only if that is its head. One table read, one transaction.
+    def delete(self, name: str, by: str, *, force: bool = False, head_id: CommitID | None = None) -> None:
+        """Remove a branch and its uncommitted changes; with ``head_id``, only if that is its head. One table read, one
+        transaction.
 
         :class:`ForbiddenError` for the default branch, and for a protected one; :class:`MovedError` if it has another head.
         """
@@ -220,12 +217,12 @@ class Branches:
         operation = token_hex(16)
         while True:
             state = self.state(name, Intent(direct=True, force=force))
-            if at is not None and state.commit_id != at:
-                raise MovedError(name, at, state.commit_id)
+            if head_id is not None and state.commit_id != head_id:
+                raise MovedError(name, head_id, state.commit_id)
             event = self.event("delete branch", by, operation)
             writes = self._delete_writes(state, event)
             if state.hidden:
-                writes.append(self._owners.gone_write(name))
+                writes.append(self.owners.gone_write(name))
             try:
                 self._tables.transact(writes)
                 return
@@ -311,10 +308,6 @@ class Branches:
                     return
                 if 0 not in error.failures:
                     raise self.not_here(error.failures[len(writes)]) from None
-
-    def page_of_tags(self, prefix: str, after: str, amount: int) -> Page[Tag]:
-        """Return a page of tags, by name. About one table read for each of 16 shards."""
-        return self._refs.list_tags(prefix, after, amount)
 
     def event(self, operation: str, by: str, operation_id: str = "") -> Event:
         """Return the reference log's event for a change made now."""

@@ -28,12 +28,12 @@ def renew_branch(repository: RepositoryParts, request: requests.RenewBranch, _: 
 
 def release_branch(repository: RepositoryParts, request: requests.ReleaseBranch, _: Context) -> None:
     """See :class:`graveler.requests.refs.ReleaseBranch`."""
-    repository.branches.release(request.name, request.owner)
+    repository.branches.owners.release(request.name, request.owner)
 
 
 def delete_branch(repository: RepositoryParts, request: requests.DeleteBranch, context: Context) -> None:
     """See :class:`graveler.requests.refs.DeleteBranch`."""
-    repository.branches.delete(request.name, context.by, force=request.force, at=request.at)
+    repository.branches.delete(request.name, context.by, force=request.force, head_id=request.at)
 
 
 def create_tag(repository: RepositoryParts, request: requests.CreateTag, context: Context) -> Tag:

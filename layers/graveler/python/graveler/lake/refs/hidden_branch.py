@@ -39,19 +39,19 @@ def hidden_name() -> str:
 
 @contextmanager
 def hidden_branch(
-    verbs: BranchVerbs, source: str, by: str, *, keep_on_error: bool = False, name: str = "", at: str = ""
+    verbs: BranchVerbs, source: str, by: str, *, keep_on_error: bool = False, name: str = "", start: str = ""
 ) -> Iterator[str]:
     """Create a hidden branch of ``source`` for a ``with`` block, and yield its name. It is deleted when the block ends; with
     ``keep_on_error``, a block that ends by an exception leaves it to the user, and so does an error with this branch as its
-    :attr:`GravelerError.kept`. ``name`` is one that :func:`hidden_name` returned; ``at`` is the commit to begin with, instead of
-    the head of ``source``.
+    :attr:`GravelerError.kept`. ``name`` is one that :func:`hidden_name` returned; ``start`` is the commit to begin with, instead
+    of the head of ``source``.
 
     Cost: creating and deleting a branch, and a table write (a request to a server) every :data:`RENEWAL` seconds.
     :class:`TransactionGoneError` if the branch was deleted during the block; errors of creating it.
     """
     name, owner, process = name or hidden_name(), token_hex(16), os.getpid()
     try:
-        verbs.run(CreateBranch(name=name, source=at or source, hidden=True, owner=owner), Context(by=by))
+        verbs.run(CreateBranch(name=name, source=start or source, hidden=True, owner=owner), Context(by=by))
         with lease_kept(verbs, name, owner), _told_if_gone(verbs, name, source):
             yield name
     except BaseException as error:

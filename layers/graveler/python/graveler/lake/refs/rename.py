@@ -29,7 +29,6 @@ from graveler.errors import (
 from graveler.history.owners import Owners
 from graveler.history.refs import BranchState, Renaming
 from graveler.lake.clock import Backoff
-from graveler.lake.committing.applications import applications_of
 from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import RENAME_LEASE, busy
@@ -57,7 +56,7 @@ def rename(repository: RepositoryParts, request: RenameBranch, context: Context)
     while True:
         try:
             with _closed(repository, state, new, force=force) as closed:
-                applications_of(repository).copy(old, new)  # a later publication moves the head: begin again
+                repository.applications.copy(old, new)  # a later publication moves the head: begin again
                 return _move(repository, _stage_again(repository, closed), new, context.by, operation, force=force)
         except _ChangedError:
             if not backoff.wait():

@@ -76,11 +76,11 @@ class CommitWork:
         check_info(self._request.info, self._repository.clock.now())
         earlier = None if before is None else before.own
         sealed = seal_once(self._repository, self._request, self._operation)
-        with self._holding(sealed.own):
+        with self._holding(sealed.own_token):
             state, tokens = self._wait_for_turn(sealed)
             if state is None or (not tokens and not self._request.allow_empty):
                 try:
-                    return self._finished_plan(sealed.own, earlier)
+                    return self._finished_plan(sealed.own_token, earlier)
                 except RestagedError:
                     return self.plan(sizes, before)
             head = self._repository.branches.commit(state.commit_id)
@@ -88,7 +88,7 @@ class CommitWork:
             split = split_of(head, self._repository.split)
             points = apply_points(tree, sample(self._repository.staged, tokens, tree))
             parts = planned(commit_terms(tokens, split), (tree,), points, sizes, before, self._begun)
-            return Plan(parts, head.id, (tree.name(),), tokens, sealed.own, split=split)
+            return Plan(parts, head.id, (tree.name(),), tokens, sealed.own_token, split=split)
 
     def _wait_for_turn(self, sealed: Sealed) -> tuple[BranchState | None, tuple[Token, ...]]:
         """Return the branch once no older token belongs to another commit, and the tokens to take; None if this commit's own
@@ -97,9 +97,9 @@ class CommitWork:
         while True:
             state = self._repository.branches.state(self._request.branch)
             tokens = tuple(token for token in state.sealed if token in sealed.tokens)
-            if sealed.own is not None and sealed.own not in tokens:
+            if sealed.own_token is not None and sealed.own_token not in tokens:
                 return None, ()
-            if take_sealed(self._repository, tuple(token for token in tokens if token != sealed.own)) is not None:
+            if take_sealed(self._repository, tuple(token for token in tokens if token != sealed.own_token)) is not None:
                 return state, tokens
             if not backoff.wait():
                 raise busy(self._request.branch)

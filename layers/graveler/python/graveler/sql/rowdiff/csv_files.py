@@ -17,7 +17,7 @@ from graveler.files.reader import buffered
 from graveler.text.readable import count
 
 if TYPE_CHECKING:
-    from graveler.lake.objects.checked import OpenedObject
+    from graveler.lake.objects.verification import OpenedObject
 
 _SEPARATORS: Final = ",\t;|"
 _MOST: Final = 2_000_000

@@ -26,7 +26,7 @@ from graveler.system.daemon_pool import DaemonPool
 if TYPE_CHECKING:
     import duckdb
 
-    from graveler.lake.objects.checked import OpenedObject
+    from graveler.lake.objects.verification import OpenedObject
     from graveler.model import CommitID, ObjectEntry
     from graveler.remote.any_repository import AnyRepository
     from graveler.sql.session import Session

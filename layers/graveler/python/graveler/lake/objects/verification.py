@@ -85,17 +85,17 @@ class Comparison:
 
     @property
     def hashes(self) -> bool:
-        """Whether the MD5 is compared."""
+        """True if the MD5 is compared."""
         return self._digest is not None
 
     @property
     def asks(self) -> bool:
-        """Whether more than the number of bytes is compared: the MD5, or the time."""
+        """True if more than the number of bytes is compared: the MD5, or the time."""
         return self.hashes or self._timed
 
     @property
     def matches(self) -> bool:
-        """Whether the bytes so far have the recorded MD5, or there should be none."""
+        """True if the bytes so far have the recorded MD5, or there should be none."""
         return not self._entry.size or (self._digest is not None and self._digest.hexdigest() == self._noted)
 
     def add(self, piece: bytes) -> None:

@@ -38,7 +38,7 @@ _PATIENCE = 1.0
 Committed = Callable[[CommitID, bytes], bytes | None]
 """Returns the packed record that a commit has for a key."""
 
-Kept = Callable[[bytes, bytes], bool]
+KeepObject = Callable[[bytes, bytes], bool]
 """Returns whether the object of a packed record that was briefly invisible exists, and stays."""
 
 
@@ -52,7 +52,7 @@ class Withdrawer:
         staged: StagedChanges,
         outcomes: Outcomes,
         committed: Committed,
-        kept: Kept,
+        keep_object: KeepObject,
         clock: Clock,
     ) -> None:
         self._tables = tables
@@ -60,7 +60,7 @@ class Withdrawer:
         self._staged = staged
         self._outcomes = outcomes
         self._committed = committed
-        self._kept = kept
+        self._keep_object = keep_object
         self._clock = clock
 
     def withdraw(self, branch: str, placed: Sequence[Placed]) -> bool:
@@ -85,10 +85,10 @@ class Withdrawer:
             state = self._refs.branch(branch)
             if state is None or state.open != put.token:
                 return self._had_no_effect(put)
-            if not put.known:
+            if not put.is_certain:
                 return False
             if replaced is not None and not is_kept:
-                if not self._kept(put.key, replaced):
+                if not self._keep_object(put.key, replaced):
                     return False
                 is_kept = True
             if state.renaming is None:
@@ -113,7 +113,7 @@ class Withdrawer:
             return False
         if outcome.into is not None:
             again = self._staged.item(outcome.into, put.key)
-            if put.known and again == put.replaced:
+            if put.is_certain and again == put.replaced:
                 return True
             overwritten = again is None or record_of(again) != put.packed
             return (
@@ -127,5 +127,5 @@ class Withdrawer:
             except NotFoundError:
                 return False
         if outcome.state is TokenState.DROPPED:
-            return outcome.alone and put.known and put.replaced is None
+            return outcome.alone and put.is_certain and put.replaced is None
         return outcome.state in (TokenState.RESET, TokenState.DELETED)
