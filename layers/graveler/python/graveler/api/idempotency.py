@@ -31,7 +31,7 @@ from graveler.api.response import Response
 from graveler.errors import AlreadyExistsError, GravelerError, NotFoundError
 from graveler.lake.clock import Backoff
 from graveler.lake.committing.request_results import REQUEST_TTL
-from graveler.lake.context import StoppedError
+from graveler.lake.deadline import StoppedError
 from graveler.operations.pinned_requests import LongRequest
 from graveler.requests.committing import CommitMetarange
 from graveler.storage.tables.port import Absent, Check, ConditionFailedError, Item, Key, Matches

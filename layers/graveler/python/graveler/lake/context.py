@@ -5,17 +5,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from graveler.errors import PreconditionError
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.writer import Stop
 
 if TYPE_CHECKING:
     from graveler.lake.objects.stage import Accept
     from graveler.storage.tables.port import Check
-
-
-class StoppedError(PreconditionError):
-    """The condition ``only_while`` of a :class:`Context` no longer holds: nothing was changed."""
 
 
 class Context(Struct, frozen=True):

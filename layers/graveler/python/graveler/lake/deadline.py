@@ -1,4 +1,4 @@
-"""Deadlines for publishing: half the grace period of garbage collection, less the clock skew.
+"""Deadlines for publishing: half the grace period of garbage collection, less the clock skew. And the error of a lost condition.
 
 Files younger than the grace period are never collected. A verb writes files, or finds some that are at most half the grace
 period old, and names them later in a commit or a staged change; it must not if by then they could be older than the grace
@@ -9,11 +9,15 @@ The skew that is subtracted is also the longest time for which a process may be 
 
 from typing import Final
 
-from graveler.errors import InvalidError, TooLateError
+from graveler.errors import InvalidError, PreconditionError, TooLateError
 from graveler.lake.clock import Clock
 
 SKEW: Final = 300.0
 """Seconds by which the clocks of writers, object store and collector may differ."""
+
+
+class StoppedError(PreconditionError):
+    """The condition ``only_while`` of a :class:`graveler.lake.context.Context` no longer holds: nothing was changed."""
 
 
 class Deadline:

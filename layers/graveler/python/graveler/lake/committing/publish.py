@@ -14,8 +14,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.history.refs import BranchState
-from graveler.lake.context import StoppedError
-from graveler.lake.deadline import Deadline
+from graveler.lake.deadline import Deadline, StoppedError
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID, Token
 from graveler.staging.tokens import TokenState

@@ -128,7 +128,7 @@ def open_rounds(
     """Open a verb that is worked on in parts. Its files lie under ``operation_id``; ``request_id`` (or else ``operation_id``)
     identifies its commit. ``began`` (Unix seconds) is when the work on the operation began: it has to be published within half
     the grace period. ``only_while`` is a condition of the transaction that publishes it; if it fails,
-    :class:`graveler.lake.context.StoppedError`. A cherry-pick reads its commit; otherwise no request."""
+    :class:`graveler.lake.deadline.StoppedError`. A cherry-pick reads its commit; otherwise no request."""
     from graveler.operations.parts.work_of_request import open_work, ticket_of  # not on the path of a cold start
 
     parts = repository.parts
