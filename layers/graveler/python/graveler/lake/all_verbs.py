@@ -9,6 +9,8 @@ from graveler.lake.repository import function_of
 from graveler.requests.base import Request
 
 _BESIDES: Final = (
+    "lake.committing.records",
+    "lake.committing.request_results",
     "lake.objects.collector_state",
     "lake.objects.staged_with_writes",
     "lake.objects.withdrawal",
