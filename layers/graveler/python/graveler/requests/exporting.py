@@ -1,12 +1,12 @@
 """Requests that write objects of a lake to other places."""
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
 from graveler.model import CommitID
-from graveler.requests.base import Permission, Request
+from graveler.requests.base import Field, Permission, Request
 
 
 class ExportReport(Struct, frozen=True):
@@ -53,6 +53,6 @@ class Export(Request[ExportReport], frozen=True, kw_only=True):
     ref: str
     folder: Path
     prefix: str = ""
-    verify: bool = False
-    dry_run: bool = False
-    threads: int = 4
+    verify: Annotated[bool, Field("First read and compare all files exported earlier.")] = False
+    dry_run: Annotated[bool, Field("Show what would be done, without doing it.")] = False
+    threads: Annotated[int, Field("Write N files in parallel.", metavar="N", least=1)] = 4

@@ -24,7 +24,7 @@ class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
     path: str
     content_type: str = ""
     metadata: Mapping[str, str] = {}
-    if_absent: bool = False
+    if_absent: Annotated[bool, Field("Fail with exit code 4 if there is an object already.")] = False
     force: bool = False
 
 

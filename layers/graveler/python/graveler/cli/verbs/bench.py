@@ -3,14 +3,17 @@
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from secrets import token_hex
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graveler import requests
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.request_options import commit_info, run_request
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_prefix
 
@@ -105,15 +108,18 @@ def _writing(measured: _Measured, repository: "AnyRepository", ref: str, paths: 
     chosen = random.Random(1).sample(paths, min(measured.repeat, len(paths)))
     by = user_name()
     branch = f"bench-{token_hex(6)}"
+    commit = requests.committing.Commit(branch=branch, info=commit_info("graveler bench", None))
+    creation = requests.refs.CreateBranch(name=branch, source=ref)
     for number in range(measured.repeat):
         if number:
-            repository.delete_branch(branch, by=by)
-        measured.time("create a branch", lambda: repository.create_branch(branch, ref, by=by))
+            run_request(repository, requests.refs.DeleteBranch(name=branch), by=by)
+        measured.time("create a branch", partial(run_request, repository, creation, by=by))
     try:
         for path in chosen:
-            measured.time("stage one change", lambda path=path: repository.delete(branch, [path]))  # type: ignore[misc]
-            measured.time("commit one change", lambda: repository.commit(branch, "graveler bench", committer=by))
+            removal = requests.staging.Delete(branch=branch, objects=(path,))
+            measured.time("stage one change", partial(repository.run, removal))
+            measured.time("commit one change", partial(repository.run, commit))
         if chosen:
             measured.time("diff of those", lambda: repository.diff(ref, branch, amount=len(chosen)), len(chosen))
     finally:
-        repository.delete_branch(branch, by=by, force=True)
+        run_request(repository, requests.refs.DeleteBranch(name=branch, force=True), by=by)

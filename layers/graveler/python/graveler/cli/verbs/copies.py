@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from graveler import requests
 from graveler.cli import completion
 from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
@@ -60,12 +61,18 @@ def cp(
     copied = 0
     with staging(str(RefURI(new.repository, branch))):
         if recursive:
-            entries = _some(repository.copy_prefix(branch, old.path, new.path, source_ref=old.ref), old)
+            below = requests.staging.CopyPrefix(
+                branch=branch, source_prefix=old.path, destination_prefix=new.path, source_ref=old.ref
+            )
+            entries = _some(repository.run(below), old)
         else:
-            entries = iter([repository.copy(branch, old.path, new.path, source_ref=old.ref)])
+            single = requests.staging.Copy(
+                branch=branch, source_path=old.path, destination_path=new.path, source_ref=old.ref
+            )
+            entries = iter([repository.run(single)])
         for copied, entry in enumerate(entries, 1):  # noqa: B007 - the last number counts
-            below = entry.path.removeprefix(new.path) if recursive else ""
-            screen.answer({"from": old.path + below, **entry_json(entry)})
+            rest = entry.path.removeprefix(new.path) if recursive else ""
+            screen.answer({"from": old.path + rest, **entry_json(entry)})
     screen.note(f"copied {count(copied, 'object')} to {screen.safe(str(new))}")
 
 
@@ -115,14 +122,16 @@ def _moves(
         if dry_run:
             repository.stat(branch, source.path)
         else:
-            repository.move(branch, source.path, target.path)
+            single = requests.staging.Move(branch=branch, source_path=source.path, destination_path=target.path)
+            repository.run(single)
         yield source.path, target.path
         return
     if dry_run:
         for entry in _some(repository.objects(branch, source.path), source):
             yield entry.path, target.path + entry.path.removeprefix(source.path)
         return
-    for old, entry in _some(repository.move_prefix(branch, source.path, target.path), source):
+    below = requests.staging.MovePrefix(branch=branch, source_prefix=source.path, destination_prefix=target.path)
+    for old, entry in _some(repository.run(below), source):
         yield old, entry.path
 
 

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler import requests
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError, ListedError
 from graveler.cli.locations import open_repository, refuse_inside_of_lake, refuse_own_lake
 from graveler.cli.options import AsJson, LakeOption, Quiet
 from graveler.cli.progress import counting, shows_progress
+from graveler.cli.request_options import request_fields, run_request, with_options
 from graveler.cli.skipped import report_left_out
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_prefix, refuse_address_as_target
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from graveler.requests.exporting import ExportReport
 
 
+@with_options(lambda: requests.exporting.Export, before="quiet")
 def export(
+    context: typer.Context,
     uri: Annotated[
         str,
         typer.Argument(
@@ -32,11 +36,6 @@ def export(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="A new or empty folder, or one from an earlier export.")
     ],
-    verify: Annotated[
-        bool, typer.Option("--verify", help="First read and compare all files exported earlier.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")] = False,
-    threads: Annotated[int, typer.Option("--threads", min=1, metavar="N", help="Write N files in parallel.")] = 4,
     quiet: Quiet = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
@@ -61,7 +60,6 @@ def export(
     """
     from graveler.lake.exporting.export import ModifiedExportError
     from graveler.model import CommitID
-    from graveler.requests.exporting import ExportReport
 
     refuse_address_as_target(folder, "FOLDER", "graveler export URI FOLDER")
     source = parse_prefix(uri)
@@ -72,30 +70,24 @@ def export(
     refuse_own_lake(folder, lake)
     refuse_inside_of_lake(folder, lake)
     repository = open_repository(lake, source.repository)
+    request = requests.exporting.Export(ref=source.ref, folder=folder, prefix=source.path, **request_fields(context))
     screen = output(as_json=as_json)
     try:
         is_first = shows_progress(quiet=quiet) and (not folder.is_dir() or not any(folder.iterdir()))
         total = repository.du(repository.commit_of(source.ref).id, source.path).size if is_first else None
         with counting("exporting", total, quiet=quiet) as progress:
-            report = repository.export(
-                source.ref,
-                folder,
-                prefix=source.path,
-                verify=verify,
-                dry_run=dry_run,
-                progress=progress,
-                threads=threads,
-            )
+            report = run_request(repository, request, progress=progress)
     except KeyboardInterrupt:
-        if dry_run:
+        if request.dry_run:
             raise InterruptedVerbError from None
         raise InterruptedVerbError(
             f"{str(folder)!r} may contain a part of the export, of complete files; run the export again to finish it"
         ) from None
     except ModifiedExportError as error:
-        screen.answer(_export_json(ExportReport(CommitID(""))) | {"modified": list(error.paths)})
+        nothing = requests.exporting.ExportReport(CommitID(""))
+        screen.answer(_export_json(nothing) | {"modified": list(error.paths)})
         raise ListedError(error, error.paths) from None
-    screen.answer(_export_json(report), _sentence(screen, report, folder, dry_run=dry_run))
+    screen.answer(_export_json(report), _sentence(screen, report, folder, dry_run=request.dry_run))
     report_left_out(report.left_out)
 
 

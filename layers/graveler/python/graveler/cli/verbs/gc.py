@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler import requests
 from graveler.cli.commands import Commands
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.locations import Named, connection_to, open_own_lake, open_repository, user_name
@@ -191,9 +192,9 @@ def rules(
         _preview(screen, _garbage(name, lake), new_rules if new_rules or clear else repository.retention())
         return
     if clear:
-        repository.delete_retention()
+        repository.run(requests.settings.DeleteRetention())
     elif new_rules is not None:
-        repository.set_retention(new_rules)
+        repository.run(requests.settings.SetRetention(rules=new_rules))
     current = repository.retention()
     if current is None:
         sentence = "no rules: every commit reachable from a ref keeps its objects"

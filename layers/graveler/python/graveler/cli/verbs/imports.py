@@ -9,7 +9,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.interrupts import moving
 from graveler.cli.local_files import LeftOut, files_below, warn_of_defaults
-from graveler.cli.locations import expect_local_files, open_repository, refuse_own_lake, user_name
+from graveler.cli.locations import expect_local_files, open_repository, refuse_own_lake
 from graveler.cli.options import (
     AsJson,
     Exclude,
@@ -23,6 +23,7 @@ from graveler.cli.options import (
     parse_metadata,
 )
 from graveler.cli.progress import counting, shows_progress
+from graveler.cli.request_options import commit_info, run_request
 from graveler.cli.sums import show_import
 from graveler.cli.terminal import Json, output, warn
 from graveler.cli.uris import expect_branch, parse_prefix, refuse_addresses
@@ -150,6 +151,8 @@ def import_(
       unchanged, unchanged_bytes, excluded, left_out}, of which the last two
       count what patterns and the defaults left out; left_out lists the latter.
     """
+    from graveler.requests import importing  # not for the help
+
     to = parse_prefix(uri)
     expect_branch(to.repository, to.ref)
     refuse_addresses(sources, "graveler import SOURCE URI")
@@ -161,7 +164,7 @@ def import_(
         raise InvalidError(
             "--trust-mtime applies only to files, and with --listing the objects are not examined; leave it out"
         )
-    metadata = parse_metadata(meta)
+    parse_metadata(meta)
     patterns = parse_exclude(exclude)
     sources = [source.removeprefix("file://") for source in sources]
     at_address = not listing and "://" in sources[0]
@@ -195,10 +198,9 @@ def import_(
     rules = FolderRules.of(patterns, ignore=not no_ignore)
     total = _size_of(Path(sources[0]), rules) if reads and shows_progress(quiet=quiet) else None
     with moving(repository, to.ref), counting("importing", total, noun="objects", quiet=quiet) as progress:
+        request: importing.ImportListing | importing.ImportAddresses | importing.ImportFolder
         if listing:
-            from graveler.requests.importing import ListingOptions
-
-            options = ListingOptions(
+            options = importing.ListingOptions(
                 check_utf8("--source", source),
                 to.path,
                 check_utf8("--base", base),
@@ -207,42 +209,31 @@ def import_(
                 folders,
                 last_wins,
             )
-            imported = repository.import_listing(
-                to.ref,
-                [Path(source) for source in sources],
-                options,
-                message=message,
-                committer=user_name(),
-                metadata=metadata,
-                progress=progress,
+            request = importing.ImportListing(
+                branch=to.ref,
+                listing=tuple(Path(source) for source in sources),
+                options=options,
+                info=commit_info(message, meta),
                 allow_empty=allow_empty,
                 dry_run=dry_run,
             )
         elif at_address:
-            from graveler.requests.importing import AddressType, ImportAddress
-
             address = sources[0] if sources[0].endswith("/") else f"{sources[0]}/"
-            imported = repository.import_addresses(
-                to.ref,
-                [ImportAddress(AddressType.COMMON_PREFIX, address, to.path)],
-                message=message or f"Import {address}",
-                committer=user_name(),
-                metadata=metadata,
-                progress=progress,
+            request = importing.ImportAddresses(
+                branch=to.ref,
+                sources=(importing.ImportAddress(importing.AddressType.COMMON_PREFIX, address, to.path),),
+                info=commit_info(message or f"Import {address}", meta),
                 allow_empty=allow_empty,
                 dry_run=dry_run,
                 trust_mtime=trust_mtime,
                 folders=folders,
             )
         else:
-            imported = repository.import_folder(
-                to.ref,
-                Path(sources[0]),
-                to.path,
-                message=message,
-                committer=user_name(),
-                metadata=metadata,
-                progress=progress,
+            request = importing.ImportFolder(
+                branch=to.ref,
+                folder=Path(sources[0]),
+                destination=to.path,
+                info=commit_info(message, meta),
                 allow_empty=allow_empty,
                 dry_run=dry_run,
                 trust_mtime=trust_mtime,
@@ -250,8 +241,9 @@ def import_(
                 exclude=patterns,
                 ignore=not no_ignore,
             )
-            if not (copy or dry_run) and os.access(sources[0], os.W_OK):
-                warn(IN_PLACE)
+        imported = run_request(repository, request, progress=progress)
+    if not (listing or at_address or copy or dry_run) and os.access(sources[0], os.W_OK):
+        warn(IN_PLACE)
     from msgspec.structs import asdict
 
     screen = output(as_json=as_json)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler import requests
 from graveler.cli import completion
 from graveler.cli.failures import NothingBelowError
 from graveler.cli.interrupts import staging
@@ -184,7 +185,7 @@ def rm(
     with staging(str(RefURI(target.repository, branch))):
         while batch := list(islice(paths, _PAGE)):
             if not dry_run:
-                repository.delete(branch, batch)
+                repository.run(requests.staging.Delete(branch=branch, objects=tuple(batch)))
             removed += len(batch)
             for path in batch:
                 lines = [f"{verb} {screen.safe(path)}"] if dry_run or is_single else []

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graveler import requests
 from graveler.cli import completion
 from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Yes
+from graveler.cli.request_options import run_request
 from graveler.cli.sums import totals_text
 from graveler.cli.terminal import expect_yes, output, warn
 from graveler.cli.uris import RefURI, parse_branch, parse_prefix, parse_ref_of
@@ -76,11 +78,11 @@ def reset(
         if path or recursive:
             raise InvalidError("--hard moves the whole branch: leave out the path and -r")
         before = repository.branch(branch).commit_id
-        after = (
-            repository.commit_of(target).id
-            if dry_run
-            else repository.hard_reset(branch, target, by=user_name()).commit_id
-        )
+        if dry_run:
+            after = repository.commit_of(target).id
+        else:
+            request = requests.refs.HardReset(branch=branch, ref=target)
+            after = run_request(repository, request, by=user_name()).commit_id
         old, new = (screen.paint(commit[:SHORT], "yellow") for commit in (before, after))
         screen.answer(
             {"branch": branch, "commit_id": after, "from": before, "dry_run": dry_run},
@@ -140,7 +142,8 @@ def undo(
     JSON: one document {branch, commit_id}.
     """
     uri = parse_branch(branch)
-    moved = open_repository(lake, uri.repository).undo(uri.ref, by=user_name())
+    repository = open_repository(lake, uri.repository)
+    moved = run_request(repository, requests.refs.Undo(branch=uri.ref), by=user_name())
     screen = output(as_json=as_json)
     screen.answer(
         {"branch": uri.ref, "commit_id": moved.commit_id},
@@ -155,7 +158,7 @@ def _changes(repository: "AnyRepository", branch: str, path: str, *, whole: bool
 
 def _drop(repository: "AnyRepository", branch: str, path: str, *, whole: bool) -> None:
     prefix, single = (path or None, None) if whole else (None, path)
-    repository.reset(branch, path=single, prefix=prefix, by=user_name())
+    run_request(repository, requests.staging.Reset(branch=branch, path=single, prefix=prefix), by=user_name())
 
 
 def _confirm_drop(branch: str, path: str, changes: int, *, yes: bool) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from graveler import requests
 from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption, parse_metadata
 from graveler.cli.terminal import output
@@ -56,9 +57,9 @@ def metadata(
     repository = open_repository(lake, parse_repository(name))
     settings = repository.repository.settings.metadata
     if unset:
-        settings = repository.delete_metadata(unset, force=force)
+        settings = repository.run(requests.settings.DeleteMetadata(keys=tuple(unset), force=force))
     if added:
-        settings = repository.set_metadata(added, force=force)
+        settings = repository.run(requests.settings.SetMetadata(metadata=added, force=force))
     screen = output(as_json=as_json)
     lines = (f"{screen.safe(key)}={screen.safe(value)}" for key, value in sorted(settings.items()))
     screen.answer(dict(settings), *lines)
@@ -89,7 +90,9 @@ def protect(
     JSON: one document {protected}, all patterns afterwards.
     """
     repository = open_repository(lake, parse_repository(name))
-    protected = repository.protect(patterns, force=force) if patterns else repository.repository.settings.protected
+    protected = repository.repository.settings.protected
+    if patterns:
+        protected = repository.run(requests.settings.Protect(patterns=tuple(patterns), force=force))
     _show_patterns(protected, as_json=as_json)
 
 
@@ -105,7 +108,8 @@ def unprotect(
     JSON: one document {protected}, the remaining patterns.
     """
     repository = open_repository(lake, parse_repository(name))
-    _show_patterns(repository.unprotect(patterns, force=force), as_json=as_json)
+    request = requests.settings.Unprotect(patterns=tuple(patterns), force=force)
+    _show_patterns(repository.run(request), as_json=as_json)
 
 
 def read_only(
@@ -125,7 +129,7 @@ def read_only(
     """
     name = parse_repository(name)
     refuse = switch is Switch.ON
-    open_repository(lake, name).set_read_only(refuse)
+    open_repository(lake, name).run(requests.settings.SetReadOnly(read_only=refuse))
     sentence = f"repository {name} is now {'read-only' if refuse else 'writable'}"
     output(as_json=as_json).answer({"name": name, "read_only": refuse}, sentence)
 
@@ -167,7 +171,7 @@ def import_sources(
         sources = None if anywhere else tuple(prefixes or ())
         if sources is not None:
             ImportSources(sources)
-        repository.set_import_sources(sources, force=force)
+        repository.run(requests.settings.SetImportSources(prefixes=sources, force=force))
     screen = output(as_json=as_json)
     if sources is None:
         screen.answer({"import_sources": None}, "any address that the server allows")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from graveler import requests
 from graveler.cli import completion
 from graveler.cli.exits import InterruptedVerbError
 from graveler.cli.failures import NothingBelowError
@@ -28,6 +29,7 @@ from graveler.cli.local_files import (
 from graveler.cli.locations import Named, open_repository, refuse_own_lake
 from graveler.cli.options import AsJson, Exclude, LakeOption, Metadata, NoIgnore, Quiet, parse_exclude, parse_metadata
 from graveler.cli.progress import LARGE, counting, shows_progress
+from graveler.cli.request_options import request_fields, run_request, with_options
 from graveler.cli.skipped import report_left_out
 from graveler.cli.sums import excluded_text
 from graveler.cli.terminal import Screen, output
@@ -48,6 +50,7 @@ from graveler.values.ignore_rules import FolderRules, LeftOutFiles
 
 if TYPE_CHECKING:
     from graveler.model import ObjectEntry
+    from graveler.remote.any_repository import AnyRepository
 
 _NAMELESS: Final = "- (stdin) has no name; upload it by a command of its own, to a path that ends in a name"
 _THREADS = 8
@@ -57,7 +60,9 @@ One = TypeVar("One")
 Done = TypeVar("Done")
 
 
+@with_options(lambda: requests.staging.Upload, before="exclude")
 def put(
+    context: typer.Context,
     sources: Annotated[
         list[Path],
         typer.Argument(
@@ -76,9 +81,6 @@ def put(
     ] = None,
     guess_type: Annotated[
         bool, typer.Option("--guess-type", help="Guess the content type from the ending of PATH, and show it.")
-    ] = False,
-    if_absent: Annotated[
-        bool, typer.Option("--if-absent", help="Fail with exit code 4 if there is an object already.")
     ] = False,
     exclude: Exclude = None,
     no_ignore: NoIgnore = False,
@@ -127,6 +129,14 @@ def put(
 
         return content_type_of(path)
 
+    fields = request_fields(context)
+
+    def upload(repository: "AnyRepository", data: bytes | Path, path: str, progress: ObjectProgress) -> "ObjectEntry":
+        request = requests.staging.Upload(
+            branch=to.ref, path=path, content_type=type_of(path), metadata=metadata, **fields
+        )
+        return run_request(repository, request, progress=progress, body=data)
+
     screen = output(as_json=as_json)
     branch = str(RefURI(to.repository, to.ref))
     if recursive or len(sources) > 1:
@@ -139,20 +149,7 @@ def put(
         files = size = 0
         types = Counter[str]()
         with staging(branch), counting("uploading", total, quiet=quiet) as progress:
-
-            def upload(pair: tuple[Path, str]) -> "ObjectEntry":
-                file, path = pair
-                return repository.upload(
-                    to.ref,
-                    path,
-                    file,
-                    content_type=type_of(path),
-                    metadata=metadata,
-                    if_absent=if_absent,
-                    progress=progress,
-                )
-
-            for entry in _in_threads(upload, uploads):
+            for entry in _in_threads(lambda pair: upload(repository, *pair, progress), uploads):
                 files, size = files + 1, size + entry.size
                 types[entry.content_type] += 1
                 screen.answer(entry_json(entry))
@@ -173,15 +170,7 @@ def put(
     with whole(source) as data, staging(branch):
         total = len(data) if isinstance(data, bytes) else data.stat().st_size
         with counting("uploading", total, quiet=quiet or total < LARGE) as progress:
-            entry = repository.upload(
-                target.ref,
-                target.path,
-                data,
-                content_type=type_of(target.path),
-                metadata=metadata,
-                if_absent=if_absent,
-                progress=progress,
-            )
+            entry = upload(repository, data, target.path, progress)
     guessed = f"; guessed type: {entry.content_type}" if guess_type else ""
     screen.answer(entry_json(entry), f"uploaded {human_size(entry.size)} to {screen.safe(str(target))}{guessed}")
 
