@@ -114,9 +114,10 @@ def _calls(function: Callable[..., Any], room: str, seen: frozenset[object] = fr
             if inspect.isfunction(helper) and helper not in seen and helper.__module__.startswith(room):
                 found |= _calls(helper, room, seen | {function, helper})
         if isinstance(node, ast.Call):
-            named = [each.id for each in (node.func, *node.args) if isinstance(each, ast.Name)]
-            named += [each.attr for each in (node.func, *node.args) if isinstance(each, ast.Attribute)]
-            found |= {methods[name] for name in named if name in methods and not seen}
+            places = (node.func,) if seen else (node.func, *node.args)  # a helper also compares kinds of requests
+            named = [place.id for place in places if isinstance(place, ast.Name)]
+            named += [place.attr for place in places if isinstance(place, ast.Attribute)]
+            found |= {methods[name] for name in named if name in methods}
         if isinstance(node, ast.Attribute) and _is_repository(node.value):
             found.add(node.attr)
     return found

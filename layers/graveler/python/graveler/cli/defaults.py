@@ -1,4 +1,4 @@
-"""The default repository and branch of a command: what its arguments without ``lakefs://`` are in."""
+"""The default repository and branch of a command, for its arguments without ``lakefs://``."""
 
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, NamedTuple

@@ -1,4 +1,4 @@
-"""A group of commands that knows the words of other tools."""
+"""Groups of commands that answer the names of other tools' commands."""
 
 import itertools
 from typing import Any

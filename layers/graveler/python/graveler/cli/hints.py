@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Final, ParamSpec
 
 from graveler.cli.failures import WHAT_DECIDES, NothingBelowError
 from graveler.cli.locations import named_by_command, open_lake, open_repository
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from graveler.cli.locations import Named
     from graveler.remote.any_repository import AnyRepository
 
+Parameters = ParamSpec("Parameters")
+
 _NAMES: Final = 1000
 """The number of names with which a misspelt one is compared."""
 
@@ -38,6 +40,19 @@ _MODIFIER: Final = re.compile("[~^@]|[.][.]")
 """The beginning of what a ref expression has behind its ref, or of its second ref."""
 
 _ON_FOLDERS: Final = "To work on everything below it, use -r (get, cp, mv, rm)"
+
+
+def _if_answered(hint: Callable[Parameters, str]) -> Callable[Parameters, str]:
+    """Adapt a hint that asks the lake. Without an answer there is none: the error that is being reported matters."""
+
+    @wraps(hint)
+    def adapted(*arguments: Parameters.args, **keywords: Parameters.kwargs) -> str:
+        try:
+            return hint(*arguments, **keywords)
+        except GravelerError:
+            return ""
+
+    return adapted
 
 
 def hint_for(error: GravelerError) -> str:
@@ -101,6 +116,7 @@ def _on_this_machine(text: str) -> str:
     return f"{text!r} is on this machine; in put and import it stands before the place in the lake, in get behind it"
 
 
+@_if_answered
 def _address_hint(named: "Named | None", text: str) -> str:
     """Return the address that may be meant by a text without a scheme, which begins with a repository, or with a branch of the
     only one."""
@@ -111,77 +127,62 @@ def _address_hint(named: "Named | None", text: str) -> str:
     name, _, rest = words.partition("/")
     if not name or "://" in words:
         return ""
-    try:
-        names = _repositories(named)
-        if name in names:
-            return (
-                f"Did you mean {SCHEME}{words}?" if rest else f"{name!r} is a repository: write {SCHEME}{name}/BRANCH/"
-            )
-        base = _MODIFIER.split(name)[0]
-        if len(names) == 1:
-            open_lake(named).repository(names[0]).branch(base)
-            return f"Did you mean {SCHEME}{names[0]}/{words}?"
-    except GravelerError:  # the error that is being reported matters, not this one
-        return ""
+    names = _repositories(named)
+    if name in names:
+        return f"Did you mean {SCHEME}{words}?" if rest else f"{name!r} is a repository: write {SCHEME}{name}/BRANCH/"
+    base = _MODIFIER.split(name)[0]
+    if len(names) == 1:
+        open_lake(named).repository(names[0]).branch(base)
+        return f"Did you mean {SCHEME}{names[0]}/{words}?"
     return ""
 
 
+@_if_answered
 def _branch_of_only(named: "Named | None", name: str) -> str:
     """Return a hint for a branch of the only repository in the place of a repository."""
-    try:
-        names = _repositories(named)
-        if len(names) == 1:
-            open_lake(named).repository(names[0]).branch(name)
-            return f"{name!r} is a branch of {names[0]!r}: write {SCHEME}{names[0]}/{name}."
-    except GravelerError:  # the error that is being reported matters, not this one
-        return ""
+    names = _repositories(named)
+    if len(names) == 1:
+        open_lake(named).repository(names[0]).branch(name)
+        return f"{name!r} is a branch of {names[0]!r}: write {SCHEME}{names[0]}/{name}."
     return ""
 
 
+@_if_answered
 def _path_behind_ref(opened: "Callable[[], AnyRepository]", repository: str, ref: str) -> str:
     """Return a hint for a ref with a path behind it, where only a ref can stand."""
     base, slash, path = ref.partition("/")
     if not slash:
         return ""
-    try:
-        opened().commit_of(base)
-    except GravelerError:  # the error that is being reported matters, not this one
-        return ""
+    opened().commit_of(base)
     return (
         f"A path cannot stand here, only a ref, such as {SCHEME}{repository}/{base}; `graveler log --path {path}` shows what "
         "changed a path, `graveler stat` what it is"
     )
 
 
+@_if_answered
 def _repository_in_front(named: "Named | None", ref: str) -> str:
     """Return a hint for an address without its scheme, taken for a ref of the default repository."""
     name, slash, rest = ref.partition("/")
-    try:
-        if parsed_by_command() or not slash or name not in _repositories(named):
-            return ""
-    except GravelerError:  # the error that is being reported matters, not this one
+    if parsed_by_command() or not slash or name not in _repositories(named):
         return ""
     return f"{name!r} is a repository: write {SCHEME}{name}/{rest}."
 
 
+@_if_answered
 def _ref_in_front(opened: "Callable[[], AnyRepository]", repository: str, path: str) -> str:
     """Return a hint for a ref and a path, or a ref alone, taken for a path on the default branch."""
     ref, _, rest = path.partition("/")
     if parsed_by_command():
         return ""
-    try:
-        opened().commit_of(ref)
-    except GravelerError:  # the error that is being reported matters, not this one
-        return ""
+    opened().commit_of(ref)
     return f"{ref!r} is a ref: write {ref_address(repository, ref)}/{rest}."
 
 
+@_if_answered
 def _no_branch_hint(opened: "Callable[[], AnyRepository]", repository: str, ref: str) -> str:
     """Return a hint for a tag or a commit where only a branch can stand."""
-    try:
-        opened().commit_of(ref)
-    except GravelerError:  # the error that is being reported matters, not this one
-        return ""
+    opened().commit_of(ref)
     return no_branch(repository, ref)
 
 
@@ -200,15 +201,13 @@ def path_taken_for(repository: "AnyRepository", branch: RefURI, path: str, remed
     return f"{path!r} was taken for a path on {branch.ref!r}; {remedy}"
 
 
+@_if_answered
 def _moves_hint(opened: "Callable[[], AnyRepository]", repository: str, ref: str) -> str:
     """Return a hint for a step back from a branch that is longer than its history."""
     name = _MODIFIER.split(ref)[0]
-    try:
-        if name == ref:
-            return ""
-        opened().branch(name)
-    except GravelerError:  # the error that is being reported matters, not this one
+    if name == ref:
         return ""
+    opened().branch(name)
     branch = ref_address(repository, name)
     if "@{" in ref:
         return f"`graveler reflog {branch}` lists its moves"
@@ -240,28 +239,24 @@ def _ref_hint(opened: "Callable[[], AnyRepository]", repository: str, error: Ref
     return _joined(_close(name, names), f"{' and '.join(commands)} {lists} what there is")
 
 
+@_if_answered
 def _path_hint(opened: "Callable[[], AnyRepository]", repository: str, ref: str, path: str) -> str:
     """Return a hint from the names in the folder of ``path``; if nothing is there, from those at the top."""
     parent, slash, name = path.removesuffix("/").rpartition("/")
     places = [(parent + slash, name)] + ([("", path.partition("/")[0])] if parent else [])
-    try:
-        repo = opened()
-        for folder, misspelt in places:
-            page = repo.list_objects(ref, prefix=folder, delimiter="/", amount=_NAMES)
-            paths = {item.path.removeprefix(folder).removesuffix("/"): item.path for item in page.results}
-            if paths:
-                meant = _question([paths[close] for close in _closest(misspelt, paths) if paths[close] != path])
-                return _joined(meant, f"`graveler ls {Address(repository, ref, folder)}` lists what there is")
-    except GravelerError:
-        return ""
+    repo = opened()
+    for folder, misspelt in places:
+        page = repo.list_objects(ref, prefix=folder, delimiter="/", amount=_NAMES)
+        paths = {item.path.removeprefix(folder).removesuffix("/"): item.path for item in page.results}
+        if paths:
+            meant = _question([paths[close] for close in _closest(misspelt, paths) if paths[close] != path])
+            return _joined(meant, f"`graveler ls {Address(repository, ref, folder)}` lists what there is")
     return ""
 
 
+@_if_answered
 def _close(name: str, names: Callable[[], Iterable[str]]) -> str:
-    try:
-        return _question(_closest(name, names()))
-    except GravelerError:  # the error that is being reported matters, not this one
-        return ""
+    return _question(_closest(name, names()))
 
 
 def _closest(name: str, names: Iterable[str]) -> list[str]:

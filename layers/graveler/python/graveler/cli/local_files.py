@@ -19,7 +19,7 @@ _IN_MEMORY: Final = 8 << 20
 
 
 class LeftOut(NamedTuple):
-    """What a walk through a folder came by and left out, by paths."""
+    """Paths that a walk through a folder left out."""
 
     links: list[str]
     """Symbolic links that were not followed: they lead out of the folder, round in circles, or nowhere."""

@@ -1,4 +1,4 @@
-"""What differs between two versions of a small text: a unified diff, as ``patch -p1`` takes it."""
+"""Differences between two versions of a small text: a unified diff, as ``patch -p1`` takes it."""
 
 from bisect import bisect
 from collections import Counter

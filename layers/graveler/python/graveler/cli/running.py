@@ -1,4 +1,4 @@
-"""The run of a command line with a tree of commands, and its end."""
+"""Run one command line and map its outcome to an exit code."""
 
 import os
 from collections.abc import Sequence

@@ -123,10 +123,10 @@ class Stage:
         if self._console:
             show_command(self._console, line)
 
-    def check(self, holds: bool, what: str) -> None:
+    def check(self, holds: bool, failure: str) -> None:
         """Raise :class:`DemoFailedError` unless it holds."""
         if not holds:
-            raise DemoFailedError(f"step {self._step.number} ({self._step.title}) did not do what it says: {what}")
+            raise DemoFailedError(f"step {self._step.number} ({self._step.title}) did not do what it says: {failure}")
 
     def _captured(self, arguments: list[str], stdin: str | None, *, catch_errors: bool) -> tuple[int, str]:
         saved = sys.stdin, sys.stdout, sys.stderr

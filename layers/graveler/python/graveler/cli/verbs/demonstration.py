@@ -1,4 +1,4 @@
-"""The demo as a command."""
+"""The verb that plays the demo: demo."""
 
 import shlex
 import shutil

@@ -34,7 +34,7 @@ _NETWORK: Final = frozenset(("9p", "afs", "cifs", "fuse.sshfs", "glusterfs", "lu
 
 
 class Level(Enum):
-    """How a finding is."""
+    """The severity of a finding."""
 
     OK = "ok"
     NOTE = "note"
@@ -43,7 +43,7 @@ class Level(Enum):
 
 
 class Finding(NamedTuple):
-    """What a check found; ``text`` says what to do, if anything is to be done."""
+    """The outcome of a check; ``text`` says what to do, if anything is to be done."""
 
     check: str
     level: Level

@@ -1,4 +1,4 @@
-"""Branches and tags."""
+"""The verbs for branches and tags."""
 
 import re
 from contextlib import suppress
