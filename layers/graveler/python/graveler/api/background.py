@@ -120,26 +120,26 @@ def _start(call: Call, repository: OpenRepository, name: str, pinned_request: Pi
         KINDS[type(request)],
         msgspec.json.encode(pinned_request),
         name,
-        joins=lambda found: _joins(repository, request, found),
+        joins=lambda operation: _joins(repository, request, operation),
         branch=_branch(request),
         request_id=request.info.request_id,
     )
 
 
-def _joins(repository: OpenRepository, request: LongRequest, found: Operation) -> bool:
+def _joins(repository: OpenRepository, request: LongRequest, operation: Operation) -> bool:
     """Return whether an operation with the same name is the one that the request asks for.
 
     It is while it runs, and afterwards until a client has its response. It is not if the source ref has moved since, or if more
     has been staged than it commits; with a request id neither matters.
     """
     if request.info.request_id:
-        return not found.is_finished or not found.told
-    if found.is_finished and (found.told or found.updated < repository.clock.now() - REMEMBERED):
+        return not operation.is_finished or not operation.told
+    if operation.is_finished and (operation.told or operation.updated < repository.clock.now() - REMEMBERED):
         return False
     if isinstance(request, requests.Commit):
         return not repository.has_staged(request.branch)
     if request.refs:
-        return decode_pinned(found.request, type(request)).refs == pinned(repository, request).refs
+        return decode_pinned(operation.request, type(request)).refs == pinned(repository, request).refs
     return True
 
 

@@ -48,7 +48,7 @@ class OperationCommits:
             COMMIT,
             msgspec.json.encode(pinned),
             sha256(f"ingest {request_id}".encode()).hexdigest()[:32],
-            joins=lambda found: not found.is_finished,
+            joins=lambda operation: not operation.is_finished,
             branch=pinned.request.branch,
             request_id=request_id,
         )

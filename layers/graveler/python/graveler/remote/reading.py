@@ -260,37 +260,54 @@ class RemoteReader:
         return self._connection.get(path, differences.SummaryDocument, query).value()
 
     def diff(
-        self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+        self,
+        left_ref: str,
+        right_ref: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        delimiter: str = "",
+        amount: int = 100,
     ) -> Page[Change]:
-        """List what turns ``left`` into ``right``. Cost: a request, and two more to look the objects up."""
+        """List what turns ``left_ref`` into ``right_ref``. Cost: a request, and two more to look the objects up."""
         query: Query = {**_page_query(prefix, after, delimiter, amount), "type": "two_dot"}
-        response = self._connection.call("GET", (*self._base, "refs", left, "diff", right), query)
+        response = self._connection.call("GET", (*self._base, "refs", left_ref, "diff", right_ref), query)
         commits = documents.commits_read(response.headers)
-        left_id, right_id = (commits[0], commits[-1]) if commits else (left, right)
+        left_id, right_id = (commits[0], commits[-1]) if commits else (left_ref, right_ref)
         return self._changes(response.read(differences.DiffList), left_id, right_id, commits)
 
     def compare(
-        self, left: str, right: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+        self,
+        left_ref: str,
+        right_ref: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        delimiter: str = "",
+        amount: int = 100,
     ) -> Page[Change]:
-        """List what ``right`` changed since its merge base with ``left``. Cost: as :meth:`diff`, and the request for the base."""
-        base = self.merge_base(left, right)
+        """List what ``right_ref`` changed since its merge base with ``left_ref``. Cost: as :meth:`diff`, and the request for the
+        base."""
+        base = self.merge_base(left_ref, right_ref)
         if base is None:
-            raise InvalidError(f"{left!r} and {right!r} have no common history; compare them with two dots instead")
-        return self.diff(base.id, right, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+            raise InvalidError(
+                f"{left_ref!r} and {right_ref!r} have no common history; compare them with two dots instead"
+            )
+        return self.diff(base.id, right_ref, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
 
-    def diff_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+    def diff_summary(self, left_ref: str, right_ref: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
         """Summarize what :meth:`diff` shows."""
-        return self._summary(left, right, prefix, delimiter, "two_dot")
+        return self._summary(left_ref, right_ref, prefix, delimiter, "two_dot")
 
-    def compare_summary(self, left: str, right: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+    def compare_summary(self, left_ref: str, right_ref: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
         """Summarize what :meth:`compare` shows."""
-        return self._summary(left, right, prefix, delimiter, "three_dot")
+        return self._summary(left_ref, right_ref, prefix, delimiter, "three_dot")
 
-    def merge_base(self, left: str, right: str) -> Commit | None:
-        """Return the best common ancestor of two refs. Cost: two requests; three if the name of ``right`` has a slash, which a
-        gateway that decodes paths would take for the end of the name."""
-        end = self.commit_of(right).id if "/" in right else right
-        path = (*self._base, "refs", left, "merge", end)
+    def merge_base(self, left_ref: str, right_ref: str) -> Commit | None:
+        """Return the best common ancestor of two refs. Cost: two requests; three if the name of ``right_ref`` has a slash, which
+        a gateway that decodes paths would take for the end of the name."""
+        end = self.commit_of(right_ref).id if "/" in right_ref else right_ref
+        path = (*self._base, "refs", left_ref, "merge", end)
         response = self._connection.call("GET", path, passing=(400,))
         if response.status == 400:
             if response.read(Error).code == NO_COMMON_HISTORY_CODE:
@@ -377,8 +394,8 @@ class RemoteReader:
             listed.append((CommonPrefix(item.path) if entry is None else entry, item.commit.value()))
         return Page(tuple(listed), listing.pagination.next_after, commits)
 
-    def _summary(self, left: str, right: str, prefix: str, delimiter: str, kind: str) -> "Summary":
-        path = (*self._base, "refs", left, "diff", right, "summary")
+    def _summary(self, left_ref: str, right_ref: str, prefix: str, delimiter: str, kind: str) -> "Summary":
+        path = (*self._base, "refs", left_ref, "diff", right_ref, "summary")
         query: Query = {"prefix": prefix, "delimiter": delimiter, "type": kind}
         return self._connection.get(path, differences.SummaryDocument, query).value()
 
