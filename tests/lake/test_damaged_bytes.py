@@ -12,6 +12,7 @@ import pytest
 from graveler.errors import BytesGoneError, CorruptError, DamagedObjectError, GravelerError
 from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.objects import verification as comparing
+from graveler.lake.objects.uploads import finish_upload, upload_part
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
@@ -349,8 +350,8 @@ def test_links_with_checksums_of_other_forms_read_fine(place: Place, tmp_path: P
 def test_an_upload_in_parts_reads_fine(place: Place) -> None:
     upload = place.main.begin_upload("main", "a")
     halves = (SMALL[:8], SMALL[8:])
-    parts = [(n, place.main.upload_part("main", "a", upload, n, half)) for n, half in enumerate(halves, 1)]
-    entry = place.main.finish_upload("main", "a", upload, parts)
+    parts = [(n, upload_part(place.main.parts, "main", "a", upload, n, half)) for n, half in enumerate(halves, 1)]
+    entry = finish_upload(place.main.parts, "main", "a", upload, parts)
     assert entry.checksum != md5(SMALL).hexdigest()
     for way in WAYS:
         assert way(place, "a") == SMALL

@@ -11,7 +11,7 @@ from graveler.errors import ForbiddenError, InvalidError, NotFoundError, Precond
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.lake.lake import Lake
-from graveler.lake.objects.staged_with_writes import StagedWithWrites
+from graveler.lake.objects.staged_with_writes import StagedWithWrites, stage_with_writes
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.opening.repositories import MARKER
 from graveler.lake.repository import OpenRepository
@@ -197,7 +197,7 @@ def test_what_was_reset_is_staged_again_by_no_way_round(world: World) -> None:
         lambda: again.link("main", staged),
         lambda: again.link("main", staged, if_absent=True),
         lambda: again.link_many("main", [staged]),
-        lambda: again.stage_with_writes("main", [], lambda _: StagedWithWrites([staged])),
+        lambda: stage_with_writes(again.parts, "main", [], lambda _: StagedWithWrites([staged])),
     ]
     for way in ways:
         with pytest.raises(InvalidError, match="too old"):

@@ -12,7 +12,7 @@ from graveler.errors import BusyError, InvalidError
 from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.lake.lake import Lake
-from graveler.lake.objects.staged_with_writes import StagedWithWrites
+from graveler.lake.objects.staged_with_writes import StagedWithWrites, stage_with_writes
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.retention.collector import Options
@@ -37,8 +37,8 @@ VERBS: dict[str, Verb] = {
     "create": lambda repository: repository.upload("main", "new", b"new", if_absent=True),
     "link": lambda repository: repository.link("main", linked("new")),
     "link if absent": lambda repository: repository.link("main", linked("new"), if_absent=True),
-    "stage beside": lambda repository: repository.stage_with_writes(
-        "main", [], lambda _: StagedWithWrites([linked("new")])
+    "stage beside": lambda repository: stage_with_writes(
+        repository.parts, "main", [], lambda _: StagedWithWrites([linked("new")])
     ),
     "copy": lambda repository: repository.copy("main", "a", "new"),
     "copy prefix": lambda repository: list(repository.copy_prefix("main", "a", "new")),

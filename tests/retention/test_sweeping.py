@@ -7,6 +7,7 @@ import pytest
 
 from graveler.errors import BusyError, GravelerError, UnavailableError
 from graveler.lake.clock import GRACE
+from graveler.lake.objects.uploads import finish_upload, upload_part
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.rate_limit import Pace
@@ -158,8 +159,8 @@ def test_uploads_that_nobody_finished_go_after_the_grace(world: World) -> None:
     assert {upload_id for _, upload_id in left}.isdisjoint({old.upload_id, tree})
     assert young.upload_id in {upload_id for _, upload_id in left}
     assert "theirs/file" in {key for key, _ in left}, "whoever writes there has his own ways"
-    parts = [(1, repository.upload_part("main", "young", young, 1, b"young"))]
-    repository.finish_upload("main", "young", young, parts)
+    parts = [(1, upload_part(repository.parts, "main", "young", young, 1, b"young"))]
+    finish_upload(repository.parts, "main", "young", young, parts)
     assert repository.read("main", "young") == b"young"
 
 

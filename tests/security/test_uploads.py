@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graveler.lake.objects.uploads import PartedUpload
+from graveler.lake.objects.uploads import PartedUpload, finish_upload, upload_part
 from graveler.lake.opening.folder import create_folder_lake
 
 
@@ -15,10 +15,13 @@ def test_an_upload_in_parts_replaces_nothing(tmp_path: Path, first: bytes) -> No
         sales = lake.create_repository("sales", "local://sales")
         one = sales.begin_upload("main", "x")
         other = PartedUpload(one.address, sales.namespace.create_multipart(one.address.removeprefix("local://sales/")))
-        begun = [sales.upload_part("main", "x", one, 1, first), sales.upload_part("main", "x", other, 1, b"exchanged")]
-        made = sales.finish_upload("main", "x", one, [(1, begun[0])])
+        begun = [
+            upload_part(sales.parts, "main", "x", one, 1, first),
+            upload_part(sales.parts, "main", "x", other, 1, b"exchanged"),
+        ]
+        made = finish_upload(sales.parts, "main", "x", one, [(1, begun[0])])
         sales.commit("main", "as it is")
-        again = sales.finish_upload("main", "x", other, [(1, begun[1])])
+        again = finish_upload(sales.parts, "main", "x", other, [(1, begun[1])])
         assert (made.size, again.size) == (len(first), len(first)), (
             "what is there is told, as to a request that is repeated"
         )

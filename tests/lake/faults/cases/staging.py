@@ -4,6 +4,7 @@ from typing import Final
 
 from graveler.errors import AlreadyExistsError, ObjectNotFoundError
 from graveler.lake.lake import Lake
+from graveler.lake.objects.uploads import finish_upload, upload_part
 from tests.lake.faults.case import Case
 from tests.lake.faults.model import Model
 from tests.lake.faults.scenes import Scene
@@ -14,8 +15,8 @@ from tests.lake.support import NAME
 def upload_in_parts(lake: Lake, _: Scene) -> object:
     repository = lake.repository(NAME)
     upload = repository.begin_upload("main", "k")
-    part = repository.upload_part("main", "k", upload, 1, b"5")
-    return repository.finish_upload("main", "k", upload, [(1, part)])
+    part = upload_part(repository.parts, "main", "k", upload, 1, b"5")
+    return finish_upload(repository.parts, "main", "k", upload, [(1, part)])
 
 
 def upload_one(lake: Lake, _: Scene, model: Model) -> None:

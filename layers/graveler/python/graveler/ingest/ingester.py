@@ -28,7 +28,7 @@ from graveler.ingest.rule_tree import RuleTree
 from graveler.ingest.rules import Overwrites, RepositoryRules, Rule, RuleStore
 from graveler.lake.clock import Clock
 from graveler.lake.lake import Lake
-from graveler.lake.objects.staged_with_writes import StagedWithWrites
+from graveler.lake.objects.staged_with_writes import StagedWithWrites, stage_with_writes
 from graveler.lake.repository import OpenRepository
 from graveler.model import Repository, RepositoryUID
 from graveler.storage.tables.port import Item, Key, Write
@@ -281,7 +281,7 @@ class Ingester:
             )
 
         while True:
-            repository.stage_with_writes(work.branch, keys, decide)
+            stage_with_writes(repository.parts, work.branch, keys, decide)
             if not due:
                 early.difference_update(part.rule.id for part in parts)  # what is pending now is its own
                 notes.take(staged_notes)

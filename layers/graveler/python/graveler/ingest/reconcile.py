@@ -29,7 +29,7 @@ from graveler.ingest.pending_changes import Amount, Pending, change_pending, dec
 from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find, ignore_rules
 from graveler.lake.clock import Clock
-from graveler.lake.objects.staged_with_writes import StagedWithWrites
+from graveler.lake.objects.staged_with_writes import StagedWithWrites, stage_with_writes
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, ObjectEntry
 from graveler.storage.tables.port import Item, Tables, Write
@@ -292,7 +292,7 @@ class _Run:
             encode_key(difference.key)
             encode_key(rule.path(difference.key))
         keys = [self._state, *(self._ledger.key(difference.key) for difference in chunk)]
-        self._repository.stage_with_writes(rule.branch, keys, decide)
+        stage_with_writes(self._repository.parts, rule.branch, keys, decide)
         for path, linked in staged:
             self._report.note_path(path, linked=linked)
         self._report.refused += refused
@@ -333,7 +333,7 @@ class _Run:
             return StagedWithWrites(writes=[*writes, *after_all.stage_writes(self._uid, self._rule.id, pending)])
 
         try:
-            self._repository.stage_with_writes(self._rule.branch, keys, decide)
+            stage_with_writes(self._repository.parts, self._rule.branch, keys, decide)
         except GravelerError as error:
             self._report.refused += [Refused(self._rule.path(key), str(error)) for key, _ in markers]
 

@@ -17,19 +17,16 @@ from graveler.model import (
     MergePreview,
     MergeStrategies,
     MergeStrategy,
-    ObjectEntry,
     RetentionRules,
 )
 from graveler.requests.base import CommitInfo, Request
 from graveler.storage.objects.port import Objects
-from graveler.storage.tables.port import Key
 from graveler.tree.record import encode_key
 
 if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.fsck.findings import Report as FsckReport
     from graveler.lake.importing.importer import ImportSource
-    from graveler.lake.objects.staged_with_writes import Decide
     from graveler.lake.objects.uploads import PartedUpload
     from graveler.requests.importing import Imported
     from graveler.storage.tables.port import Check
@@ -148,60 +145,11 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         :class:`InvalidError`. No request."""
         self.parts.names.check(address.removeprefix(f"{self.repository.namespace}/"), branch, path, self.clock.now())
 
-    def upload_url(self, branch: str, path: str, address: str, expires_in: int) -> str:
-        """Return a URL with which anyone may write the bytes at an address of :meth:`new_address` for ``expires_in`` seconds. No
-        request. :class:`InvalidError` for another address."""
-        from graveler.lake.objects.uploads import upload_url
-
-        return upload_url(self.parts, branch, path, address, expires_in)
-
     def begin_upload(self, branch: str, path: str) -> "PartedUpload":
         """Begin an upload in parts, for :meth:`finish_upload`. Cost: one table read, one object request."""
         from graveler.lake.objects.uploads import begin_upload
 
         return begin_upload(self.parts, branch, path, self.new_address(branch, path))
-
-    def part_url(self, branch: str, path: str, upload: "PartedUpload", number: int, expires_in: int) -> str:
-        """Return a URL with which anyone may upload one part, 1 to 10,000, for ``expires_in`` seconds. No request."""
-        from graveler.lake.objects.uploads import part_url
-
-        return part_url(self.parts, branch, path, upload, number, expires_in)
-
-    def upload_part(self, branch: str, path: str, upload: "PartedUpload", number: int, data: bytes) -> str:
-        """Upload one part and return its ETag. Cost: one object request."""
-        from graveler.lake.objects.uploads import upload_part
-
-        return upload_part(self.parts, branch, path, upload, number, data)
-
-    def abort_upload(self, branch: str, path: str, upload: "PartedUpload") -> None:
-        """Abort an upload in parts; an unknown one counts as success. Cost: one object request."""
-        from graveler.lake.objects.uploads import abort_upload
-
-        abort_upload(self.parts, branch, path, upload)
-
-    def finish_upload(
-        self,
-        branch: str,
-        path: str,
-        upload: "PartedUpload",
-        parts: Sequence[tuple[int, str]],
-        *,
-        content_type: str = "",
-        metadata: Mapping[str, str] | None = None,
-        if_absent: bool = False,
-    ) -> ObjectEntry:
-        """See :func:`graveler.lake.objects.uploads.finish_upload`."""
-        from graveler.lake.objects.uploads import finish_upload
-
-        return finish_upload(
-            self.parts, branch, path, upload, parts, content_type=content_type, metadata=metadata, if_absent=if_absent
-        )
-
-    def stage_with_writes(self, branch: str, keys: Sequence[Key], decide: "Decide", *, force: bool = False) -> bool:
-        """See :func:`graveler.lake.objects.staged_with_writes.stage_with_writes`."""
-        from graveler.lake.objects.staged_with_writes import stage_with_writes
-
-        return stage_with_writes(self.parts, branch, keys, decide, force=force)
 
     # Long work
 

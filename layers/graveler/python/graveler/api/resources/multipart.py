@@ -11,6 +11,7 @@ from graveler.api.queries import Query, RequiredText
 from graveler.api.ranges import span
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
+from graveler.lake.objects import uploads
 from graveler.lake.objects.uploads import PartedUpload
 from graveler.requests.base import Permission
 from graveler.wire.errors import Error
@@ -55,7 +56,9 @@ def create_upload(call: Call, repository: str, branch: str, query: BeginQuery) -
     opened = call.lake.repository(repository)
     upload = opened.begin_upload(branch, query.path)
     seconds = call.settings.presign_seconds
-    urls = [opened.part_url(branch, query.path, upload, number + 1, seconds) for number in range(query.parts)]
+    urls = [
+        uploads.part_url(opened.parts, branch, query.path, upload, number + 1, seconds) for number in range(query.parts)
+    ]
     if urls:
         call.audit_url(upload.address, repository=repository, ref=branch, path=query.path)
     return json_response(PresignMultipartUpload(upload.upload_id, upload.address, urls or UNSET), 201)
@@ -80,7 +83,8 @@ def complete_upload(
     upload = _upload(upload_id, body.physical_address)
     if not body.parts:
         raise bad_request("parts is empty: an object needs at least one part")
-    entry = call.lake.repository(repository).finish_upload(
+    entry = uploads.finish_upload(
+        call.lake.repository(repository).parts,
         branch,
         query.path,
         upload,
@@ -104,7 +108,7 @@ def abort_upload(
     """Abort an upload, and drop its parts."""
     opened = call.lake.repository(repository)
     opened.branch(branch)
-    opened.abort_upload(branch, query.path, _upload(upload_id, body.physical_address))
+    uploads.abort_upload(opened.parts, branch, query.path, _upload(upload_id, body.physical_address))
     return no_content()
 
 
@@ -126,7 +130,9 @@ def upload_part(
     """Get a fresh URL for one part."""
     opened = call.lake.repository(repository)
     upload = _upload(upload_id, body.physical_address)
-    url = opened.part_url(branch, query.path, upload, _number(part_number), call.settings.presign_seconds)
+    url = uploads.part_url(
+        opened.parts, branch, query.path, upload, _number(part_number), call.settings.presign_seconds
+    )
     call.audit_url(upload.address, repository=repository, ref=branch, path=query.path)
     return json_response(UploadTo(url))
 
@@ -155,7 +161,8 @@ def upload_part_copy(
     start, length = (0, source.size) if part is None else (part.start, part.length)
     if length > MAX_COPIED_PART:
         raise bad_request(f"a part of {length} bytes is too large to copy; at most {MAX_COPIED_PART} are allowed")
-    etag = opened.upload_part(
+    etag = uploads.upload_part(
+        opened.parts,
         branch,
         query.path,
         _upload(upload_id, body.physical_address),
