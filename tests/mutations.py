@@ -2251,8 +2251,8 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "names",
         "the base of two tags is found behind a gateway",
         "remote/reading.py",
-        'end = self.commit_of(right).id if "/" in right else right',
-        "end = right",
+        'end = self.commit_of(right_ref).id if "/" in right_ref else right_ref',
+        "end = right_ref",
         "test_names_of_refs.py::test_the_base_of_two_tags_is_found[gateway]",
     ),
 ]
