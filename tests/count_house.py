@@ -157,7 +157,7 @@ def _modules(package: Path) -> Iterator[tuple[str, ast.Module]]:
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), ast.parse(file.read_text())
 
 
-def imports_between(package: Path, *, by_string: bool = True) -> dict[str, set[str]]:
+def imports_between(package: Path) -> dict[str, set[str]]:
     """Return what each module of the package imports of it, also within functions and for type checkers.
 
     The package itself names the Python API for type checkers, and imports nothing at run time: it is left out.
@@ -165,7 +165,7 @@ def imports_between(package: Path, *, by_string: bool = True) -> dict[str, set[s
     graph = grimp.build_graph(package.name, cache_dir=None)
     modules = graph.modules - {package.name}
     imports = {module: graph.find_modules_directly_imported_by(module) - {package.name} for module in modules}
-    for importer, imported in string_imports(package) if by_string else ():
+    for importer, imported in string_imports(package):
         imports[importer].add(imported)
     return imports
 
@@ -319,7 +319,7 @@ def main() -> None:
     written = tomllib.loads(FIGURES.read_text())
     by_hand = written.pop("by_hand")
     if options.check:
-        faults = list(compare(written, counted, exact=False))
+        faults = list(compare(written, counted, exact=True))
         sys.exit("\n".join(faults) if faults else 0)
     sys.stdout.writelines(f"{line}\n" for line in table(folders, counted, by_hand))
     if options.write:

@@ -19,6 +19,7 @@ from graveler.access.aws_login import AwsLogin
 from graveler.access.permissions import Role
 from tests.api.over_http import HOST, Switch
 from tests.api.support import Answer, Client, EventClient, HttpClient, World, make_world
+from tests.support.lakefs_clients import drop_connections
 from tests.support.shell import Shell
 from tests.support.sts import ACCOUNT, FakeSts, Principal, identity_parts, identity_token, role, user
 
@@ -263,7 +264,7 @@ def test_the_published_clients_operations_on_principals_make_rules_of_users(worl
         api.create_user_external_principal("bob", arn)
     with pytest.raises(NotFoundException):
         api.list_user_external_principals("bob")
-    client.sdk_client._api.rest_client.pool_manager.clear()
+    drop_connections(client)
 
 
 @pytest.mark.parametrize("principal", ["", "ann", "arn:aws:iam::*:role/x"])

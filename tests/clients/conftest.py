@@ -8,6 +8,7 @@ import pytest
 from lakefs.client import Client
 
 from tests.clients.support import Served, Wire, new_name, serving
+from tests.support.lakefs_clients import drop_connections
 from tests.support.shell import Shell
 
 
@@ -29,7 +30,7 @@ def environment(served: Served, shell: Shell, tmp_path_factory: pytest.TempPathF
 def client(served: Served) -> Iterator[Client]:
     made = Client(host=served.url, username=served.key_id, password=served.secret)
     yield made
-    made.sdk_client._api.rest_client.pool_manager.clear()
+    drop_connections(made)
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from lakefs.exceptions import (
 from lakefs.models import CommonPrefix, ObjectInfo
 
 from tests.clients.support import SECRET, Served, Wire, new_name
+from tests.support.lakefs_clients import client_of
 
 NO_COMMIT = "0" * 64
 
@@ -175,7 +176,7 @@ def test_what_cannot_be_a_branch(repo: lakefs.Repository) -> None:
     with pytest.raises(ForbiddenException):
         repo.branch("main").delete()
     with pytest.raises(NotFoundException):
-        lakefs.Repository(new_name(), client=repo._client).branch("main").get_commit()
+        lakefs.Repository(new_name(), client=client_of(repo)).branch("main").get_commit()
 
 
 def test_refs_name_ancestors_committed_states_and_short_ids(repo: lakefs.Repository, main: lakefs.Branch) -> None:
@@ -315,7 +316,7 @@ def test_an_object_is_not_found(main: lakefs.Branch) -> None:
     with pytest.raises(FileNotFoundError):
         main.object("none").reader(pre_sign=False).read()
     main.object("none").delete()
-    nowhere = lakefs.Branch(main.repo_id, "nowhere", client=main._client).object("o")
+    nowhere = lakefs.Branch(main.repo_id, "nowhere", client=client_of(main)).object("o")
     with pytest.raises(NotFoundException):
         nowhere.upload(b"", pre_sign=False)
     with pytest.raises(lakefs_sdk.exceptions.NotFoundException):  # the package lets this one through as it is
@@ -342,7 +343,7 @@ def test_objects_are_listed_with_and_without_folders(main: lakefs.Branch) -> Non
     assert paths(main.objects(delimiter="/", after="b/")) == ["d"]
     assert paths(main.objects(delimiter="/", amount=1)) == ["a", "b/", "d"]
     assert paths(main.objects(prefix="b/", delimiter="/")) == ["b/1", "b/2", "b/c/"]
-    assert paths(lakefs.Reference(main.repo_id, "main@", main._client).objects()) == []
+    assert paths(lakefs.Reference(main.repo_id, "main@", client_of(main)).objects()) == []
 
 
 def test_objects_are_deleted_one_by_one_and_together(main: lakefs.Branch) -> None:
@@ -544,7 +545,7 @@ def test_a_merge_has_both_as_parents(repo: lakefs.Repository, main: lakefs.Branc
     assert main.object("a").exists()
     with pytest.raises(BadRequestException, match="no changes"):
         side.merge_into(main)
-    base = repo._client.sdk_client.refs_api.find_merge_base(repo.id, "side", "main")
+    base = client_of(repo).sdk_client.refs_api.find_merge_base(repo.id, "side", "main")
     assert base.base_commit_id == made.id
 
 
@@ -726,7 +727,7 @@ def test_an_import_that_cannot_be_says_so(main: lakefs.Branch, tmp_path: Path) -
     with pytest.raises(ImportManagerException, match="uncommitted"):
         import_from(f"file://{tmp_path}/")
     with pytest.raises(NotFoundException):
-        lakefs.Branch(main.repo_id, "nowhere", client=main._client).import_data().prefix("file:///tmp/", "").start()
+        lakefs.Branch(main.repo_id, "nowhere", client=client_of(main)).import_data().prefix("file:///tmp/", "").start()
 
 
 def test_an_import_without_sources_commits_nothing_else(main: lakefs.Branch) -> None:

@@ -12,6 +12,7 @@ import lakefs
 import pytest
 
 from tests.clients.support import Reply, Served, Wire
+from tests.support.lakefs_clients import client_of
 from tests.support.patience import PATIENCE
 
 CLIENTS = 8
@@ -82,7 +83,7 @@ def test_all_of_many_uploads_are_in_the_commit_after_them(served: Served, branch
     for reply in at_once(served, [uploading(branch, path, path.encode()) for path in expected]):
         reply.expect(201)
     main.commit("all of them")
-    assert [item.path for item in lakefs.Reference(main.repo_id, "main@", main._client).objects()] == expected
+    assert [item.path for item in lakefs.Reference(main.repo_id, "main@", client_of(main)).objects()] == expected
     assert list(main.uncommitted()) == []
 
 
@@ -101,7 +102,10 @@ def test_what_is_uploaded_while_others_commit_is_in_a_commit_or_staged(
     assert [item.path for item in main.objects()] == paths
     main.object("last").upload(b"1")
     main.commit("the rest")
-    assert [item.path for item in lakefs.Reference(main.repo_id, "main@", main._client).objects()] == [*paths, "last"]
+    assert [item.path for item in lakefs.Reference(main.repo_id, "main@", client_of(main)).objects()] == [
+        *paths,
+        "last",
+    ]
     assert all(main.object(path).reader().read() == path.encode() for path in paths[::20])
 
 
@@ -121,7 +125,7 @@ def test_two_commits_at_once_are_two_commits_with_their_messages(
         ids = [reply.json()["id"] for reply in at_once(served, work)]
         assert len(set(ids)) == 2
         for made, message in zip(ids, messages, strict=True):
-            assert lakefs.Reference(main.repo_id, made, main._client).get_commit().message == message
+            assert lakefs.Reference(main.repo_id, made, client_of(main)).get_commit().message == message
         kept |= set(messages)
     assert {commit.message for commit in main.log()} == kept
 

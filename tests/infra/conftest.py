@@ -19,6 +19,7 @@ from tests.infra.iam.recorder import Recorded, recording
 from tests.infra.iam.templates import Stacks
 from tests.infra.sharing import held, made_once, shared_folder
 from tests.infra.tools import host_architecture, require_tools, resources, synthesise, templates
+from tests.support.lakefs_clients import drop_connections
 
 ENCRYPTION_KEY: Final = "arn:aws-nowhere:kms:nowhere:000000000000:key/5d0e7c1a-2b9f-4b43-8f0e-7a1c6e2d9b10"
 """Of the account, for the deployment's own buckets, table and queues."""
@@ -331,7 +332,7 @@ def client(deployed: Deployed) -> Iterator[Client]:
     """The field's own client, of the deployment."""
     made = Client(host=deployed.url, username=deployed.key_id, password=deployed.secret)
     yield made
-    made.sdk_client._api.rest_client.pool_manager.clear()
+    drop_connections(made)
 
 
 def synthesised(into: Path, **settings: Any) -> None:

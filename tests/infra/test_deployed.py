@@ -18,6 +18,7 @@ from tests.infra.conftest import DATA_BUCKET, Deployed, first_key
 from tests.infra.emulator import emulating
 from tests.infra.tools import host_architecture
 from tests.recipes.test_deploy_from_github import deploying_step
+from tests.support.lakefs_clients import drop_connections
 from tests.support.shell import Shell
 
 pytestmark = pytest.mark.ci
@@ -157,7 +158,7 @@ def test_a_deployment_adopts_what_a_removed_one_left(
         repo = lakefs.Repository("story", client=client).create(storage_namespace=f"s3://{bucket}/story")
         repo.branch("main").object("a.txt").upload(data=b"of the first deployment", pre_sign=True)
         commit = repo.branch("main").commit(message="first").id
-        client.sdk_client._api.rest_client.pool_manager.clear()
+        drop_connections(client)
 
         refused = emulator.cdk(
             *("deploy", "--all", "-c", f"graveler:deployment={file}", "--output", str(tmp_path / "refused")),
@@ -190,7 +191,7 @@ def test_a_deployment_adopts_what_a_removed_one_left(
         assert main_branch.object("a.txt").reader(pre_sign=True).read() == b"of the first deployment"
         main_branch.object("b.txt").upload(data=b"of the second", pre_sign=False)
         assert [c.id for c in main_branch.commit(message="second").log()][1] == commit
-        client.sdk_client._api.rest_client.pool_manager.clear()
+        drop_connections(client)
 
 
 def _tag_buckets(outputs: dict[str, str]) -> None:

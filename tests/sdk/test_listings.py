@@ -8,6 +8,7 @@ from graveler.model import ObjectEntry
 from graveler.sdk.branch import Branch
 from graveler.sdk.repository import Repository
 from tests.sdk.conftest import CountedLake
+from tests.support.notebooks import html_of
 
 SHARDS = 16
 
@@ -65,14 +66,14 @@ def test_a_table_costs_the_page_that_comes_next(lake: CountedLake, repo: Reposit
     listing = repo.ref(head).objects()
     assert repr(listing) == f"Listing('objects of lakefs://demo/{head}')"
     assert lake.requests == before, "a name costs nothing"
-    listing._repr_html_()
+    html_of(listing)
     after_one = lake.requests
-    listing._repr_html_()
+    html_of(listing)
     assert len(list(islice(listing, 900))) == 900
-    listing._repr_html_()
+    html_of(listing)
     assert lake.requests == after_one
     assert len(list(islice(listing, 90))) == 90
-    listing._repr_html_()
+    html_of(listing)
     assert lake.requests == after_one + 1, "20 rows and whether more follow are in two pages"
     assert len(list(listing)) == 1510
     assert lake.requests == after_one + 2

@@ -16,6 +16,7 @@ from graveler.model import ObjectEntry, Page, Totals
 from graveler.sdk.lake import Lake
 from graveler.sdk.listing import listing
 from graveler.sdk.repository import Repository
+from tests.support.notebooks import html_of
 
 HOSTILE = "<script>alert('1')</script>&\"\u202etxt\u200f\n\x1b[31m„odd“"
 SHOWN = "<script>alert('1')</script>&\"\\u202etxt\\u200f\\n\\x1b[31m„odd“"
@@ -82,7 +83,7 @@ class Table(HTMLParser):
 
 
 def shown(value: Displayed) -> Table:
-    return Table(value._repr_html_())
+    return Table(html_of(value))
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ def test_handles_show_what_they_name(changed: Repository) -> None:
     assert (tag.caption, tag.fields) == ("tag lakefs://demo/v1", shown(commit).fields)
     by_id = changed.ref(commit.id)
     assert shown(by_id).caption == f"reference lakefs://demo/{commit.id[:12]}"
-    assert f'title="reference lakefs://demo/{commit.id}"' in by_id._repr_html_()
+    assert f'title="reference lakefs://demo/{commit.id}"' in html_of(by_id)
     compared = shown(by_id.diff(commit.id, type="two_dot"))
     assert compared.caption == f"diff of lakefs://demo/{commit.id[:12]} and {commit.id[:12]}"
     assert shown(changed.ref("main~1")).fields["ID"] == commit.parents[0][:12]
@@ -239,8 +240,8 @@ def test_an_empty_diff_says_which_question_it_answers(changed: Repository) -> No
     assert shown(two).caption == "diff of lakefs://demo/main@ and main@"
     assert shown(two).notes == ["the two commits have the same objects"]
     for empty in (three, two):  # the caption of a table without rows would be as narrow as a letter
-        assert "width:100%" in empty._repr_html_().partition("<caption")[0]
-    assert "width:100%" not in main.objects()._repr_html_()
+        assert "width:100%" in html_of(empty).partition("<caption")[0]
+    assert "width:100%" not in html_of(main.objects())
     assert len(list(main.diff("main~1", type="two_dot"))) == 3
 
 
@@ -309,7 +310,7 @@ def test_rows_of_a_query_are_shown_and_still_to_come(lake: Lake, repo: Repositor
         assert [row[0] for row in result] == list(range(3, 25))
         assert repr(result).endswith("no rows")
     with lake.sql("SELECT repeat('x', 1000000) AS t FROM range(20)") as result:
-        assert len(result._repr_html_()) < 100_000, "a notebook keeps what it shows"
+        assert len(html_of(result)) < 100_000, "a notebook keeps what it shows"
         assert shown(result).titles[f"{'x' * 71}…"] == f"{'x' * 1999}…"
     with lake.sql("SELECT 1 AS x") as result:
         assert repr(result) == "result\nx\n1\n1 row"

@@ -8,6 +8,7 @@ import pytest
 from graveler.sdk.lake import Lake, open_lake
 from graveler.sdk.repository import Repository
 from tests.sdk import test_notebooks
+from tests.support.notebooks import html_of
 from tests.support.retold import tell_again
 from tests.support.shell import Shell
 
@@ -32,12 +33,10 @@ def test_secrets_are_not_shown(endpoint: tuple[str, str, str], repo: Repository,
     with open_lake(url.replace("://", "://user:hidden@"), user="ada") as lake:
         handles = lake.repository(repo.id), lake.repository(repo.id).branch("main"), lake.repository("absent")
         listings = lake.repositories(), handles[1].objects(), handles[1].log()
-        shown = "".join(
-            [repr(lake), *map(repr, handles + listings), *(each._repr_html_() for each in handles + listings)]
-        )
+        shown = "".join([repr(lake), *map(repr, handles + listings), *(html_of(each) for each in handles + listings)])
         assert f"RemoteLake('{url.replace('://', '://…@')}')" in shown
     shell.export("GRAVELER_SECRET_ACCESS_KEY", f"{secret}-wrong")
     with open_lake(url.replace("://", "://user:hidden@")) as lake:
-        refused = lake.repository(repo.id)._repr_html_()
+        refused = html_of(lake.repository(repo.id))
         assert test_notebooks.Table(refused).notes[0].startswith("error authenticating request: ")
     assert not [word for word in ("hidden", secret, key_id) if word in shown + refused]
