@@ -38,14 +38,14 @@ def fs() -> GravelerFileSystem:
 
 def write(fs: GravelerFileSystem, objects: Mapping[str, bytes]) -> None:
     """Make ``rep/main`` have exactly these objects."""
-    verbs = fs.opened.repository("rep")
+    verbs = fs.opened.verbs("rep")
     verbs.delete("main", [entry.path for entry in verbs.objects("main")])
     for path, data in objects.items():
         verbs.upload("main", path, data)
 
 
 def written(fs: GravelerFileSystem) -> Objects:
-    verbs = fs.opened.repository("rep")
+    verbs = fs.opened.verbs("rep")
     return {entry.path: b"".join(verbs.bytes_in("main", entry)) for entry in verbs.objects("main")}
 
 
@@ -201,7 +201,7 @@ def test_awkward_paths_arrive_on_each_kind_of_lake(storage_options: dict[str, An
             getattr(fs, verb)(*arguments, recursive=True)
 
     source, other = (f"{new_repository(storage_options)}/main" for _ in range(2))
-    verbs, other_verbs = (fs.opened.repository(branch.split("/")[0]) for branch in (source, other))
+    verbs, other_verbs = (fs.opened.verbs(branch.split("/")[0]) for branch in (source, other))
     for path, data in AWKWARD.items():
         verbs.upload("main", path, data)
     do("copy", f"{source}/t", f"{source}/u")

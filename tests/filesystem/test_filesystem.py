@@ -19,14 +19,13 @@ from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.sdk.branch import Branch
 from graveler.sdk.lake import create_lake
 from tests.filesystem.conftest import new_repository
-from tests.filesystem.handles import lake_of
 from tests.support.children import end_process
 from tests.support.shell import Shell
 
 
 def branch_of(fs: GravelerFileSystem, branch: str) -> Branch:
     repository, name = branch.split("/")
-    return lake_of(fs).repository(repository).branch(name)
+    return fs.opened.repository(repository).branch(name)
 
 
 def test_a_path_without_a_ref_is_told(fs: GravelerFileSystem, branch: str) -> None:
@@ -60,7 +59,7 @@ def test_every_level_can_be_listed(fs: GravelerFileSystem, branch: str) -> None:
     repository = branch.removesuffix("/main")
     fs.pipe({f"{branch}/a/1": b"1", f"{branch}/a/b/2": b"22", f"graveler://{branch}/a.txt": b"333"})
     branch_of(fs, branch).commit("Three")
-    lake_of(fs).repository(repository).tag("v1").create("main")
+    fs.opened.repository(repository).tag("v1").create("main")
     assert repository in fs.ls("", detail=False)
     assert fs.ls(f"graveler://{repository}", detail=False) == [f"{repository}/main", f"{repository}/v1"]
     for ref in ("main", "v1", "main~0", "main@"):
@@ -192,7 +191,7 @@ def test_errors_are_those_of_files(fs: GravelerFileSystem, branch: str) -> None:
     repository = branch.removesuffix("/main")
     fs.pipe_file(f"{branch}/x", b"1")
     branch_of(fs, branch).commit("One")
-    lake_of(fs).repository(repository).tag("v1").create("main")
+    fs.opened.repository(repository).tag("v1").create("main")
     for path in (f"{branch}/none", f"{repository}/none/x", "none-such/main/x", f"{repository}/main~7/x"):
         for look in (fs.info, fs.ls, fs.cat_file, fs.open, fs.modified):
             with pytest.raises(FileNotFoundError):
@@ -260,7 +259,7 @@ def test_the_same_words_elsewhere_are_another_lake(tmp_path: Path, shell: Shell)
         shell.cd(tmp_path / name)
         create_lake("lake").close()
         made = fsspec.filesystem("graveler", lake="lake", user="ada")
-        lake_of(made).repository(f"repository-{name}").create()
+        made.opened.repository(f"repository-{name}").create()
         found.append(made)
     shell.cd(tmp_path)
     for each, name in zip(found, ("one", "two"), strict=True):
@@ -619,7 +618,7 @@ def test_a_repository_that_was_made_again_is_the_new_one(
     repository = branch.removesuffix("/main")
     fs.pipe_file(f"{branch}/old", b"old")
     other = GravelerFileSystem(**storage_options, skip_instance_cache=True)
-    lake = lake_of(other)
+    lake = other.opened.lake
     lake.repository(repository).delete()
     with pytest.raises(FileNotFoundError):
         fs.pipe_file(f"{branch}/lost", b"")

@@ -9,7 +9,6 @@ import pytest
 from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.filesystem.object_file import ObjectFile, PlainFile
 from tests.filesystem.conftest import new_repository
-from tests.filesystem.handles import lake_of
 
 pa = pytest.importorskip("pyarrow")
 ROWS = 16 * 500
@@ -120,7 +119,7 @@ def test_arrow_is_told_of_a_file_that_lost_bytes(fs: GravelerFileSystem, branch:
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
     fs.pipe_file(f"{branch}/x", bytes(1000))
-    lake_of(fs).repository(branch.split("/")[0]).branch("main").commit("A file")
+    fs.opened.repository(branch.split("/")[0]).branch("main").commit("A file")
     [name] = fs.native(f"{branch}/x")
     place = Path(name)
     place.chmod(0o600)
@@ -138,7 +137,7 @@ def test_polars_reads_native_places(fs: GravelerFileSystem, branch: str) -> None
     with fs.open(f"{branch}/t.parquet", "wb") as file:
         polars.from_arrow(table()).write_parquet(file)  # type: ignore[union-attr]
     repository, name = branch.split("/")
-    lake_of(fs).repository(repository).branch(name).commit("A table")
+    fs.opened.repository(repository).branch(name).commit("A table")
     found = polars.scan_parquet(fs.native(f"{branch}/*.parquet")).select(polars.col("n").sum()).collect()
     assert found.item() == sum(range(ROWS))
     with fs.open(f"{branch}/t.parquet") as file:

@@ -11,7 +11,6 @@ import pytest
 
 from graveler.filesystem.filesystem import GravelerFileSystem
 from tests.filesystem.conftest import new_repository
-from tests.filesystem.handles import lake_of
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def branch(options: dict[str, Any]) -> str:
 
 def commit(fs: GravelerFileSystem, branch: str, message: str) -> str:
     repository, name = branch.split("/")
-    return lake_of(fs).repository(repository).branch(name).commit(message).id
+    return fs.opened.repository(repository).branch(name).commit(message).id
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, in Dask

@@ -17,7 +17,6 @@ from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.sdk.lake import create_lake
 from graveler.storage.objects.s3 import S3Objects, S3Settings
 from tests.filesystem.conftest import new_repository
-from tests.filesystem.handles import lake_of
 
 FRAME = polars.DataFrame({"n": range(1000), "s": [f"text {n % 7}" for n in range(1000)]})
 
@@ -42,7 +41,7 @@ def test_each_reader_reads_branches_and_commits(
 ) -> None:
     repository, _ = branch.split("/")
     write(fs, f"{branch}/t/a.{kind}", FRAME, how)
-    lake_of(fs).repository(repository).branch("main").commit("A")
+    fs.opened.repository(repository).branch("main").commit("A")
     write(fs, f"{branch}/t/b.{kind}", FRAME, how)
     scan, read = (getattr(graveler.polars, f"{verb}_{kind}") for verb in ("scan", "read"))
     here = where(storage_options)
@@ -291,7 +290,7 @@ def test_an_object_that_was_imported_in_place_is_no_pattern(
         source = f"s3://{bucket}/elsewhere/"
         for name in names:
             store.put(prefix + name, f'{{"n": "{name}"}}\n'.encode())
-    branch = lake_of(fs).repository(repository).branch("main")
+    branch = fs.opened.repository(repository).branch("main")
     branch.import_data("In place").prefix(source, "in/").run()
     for name in names:
         for read in (graveler.polars.read_ndjson, lambda *a, **o: graveler.polars.scan_ndjson(*a, **o).collect()):

@@ -10,7 +10,6 @@ from graveler.errors import ProtectedBranchError
 from graveler.filesystem.filesystem import GravelerFileSystem
 from graveler.remote.keys import RemoteKeys
 from graveler.remote.repository import RemoteRepository
-from tests.filesystem.handles import lake_of
 from tests.filesystem.test_filesystem import branch_of
 from tests.sdk.conftest import CountedLake
 from tests.support.shell import Shell
@@ -20,8 +19,8 @@ def test_a_file_that_may_not_be_written_does_not_open(fs: GravelerFileSystem, br
     repository = branch.removesuffix("/main")
     fs.pipe_file(f"{branch}/x", b"1")
     head = branch_of(fs, branch).commit("One").id
-    lake_of(fs).repository(repository).tag("v1").create("main")
-    fs.opened.repository(repository).protect(["main"])
+    fs.opened.repository(repository).tag("v1").create("main")
+    fs.opened.verbs(repository).protect(["main"])
     writes: list[Callable[[str], object]] = [
         *(lambda path, mode=mode: fs.open(path, mode) for mode in ("wb", "w", "xb", "x")),
         lambda path: fs.open(path, "wb", compression="gzip"),
@@ -51,11 +50,11 @@ def test_a_file_that_may_not_be_written_does_not_open(fs: GravelerFileSystem, br
 
 def test_a_protected_branch_takes_a_transaction(fs: GravelerFileSystem, branch: str) -> None:
     repository = branch.removesuffix("/main")
-    fs.opened.repository(repository).protect(["main"])
+    fs.opened.verbs(repository).protect(["main"])
     with fs.transaction, fs.open(f"{branch}/x", "wb") as file:
         file.write(b"1")
     assert fs.cat(f"{branch}/x") == b"1"
-    lake_of(fs).repository(repository).tag("v1").create("main")
+    fs.opened.repository(repository).tag("v1").create("main")
     for ref, error in (("v1", PermissionError), ("none", FileNotFoundError)):
         with pytest.raises(error), fs.transaction:
             fs.open(f"{repository}/{ref}/y", "wb")
@@ -63,12 +62,12 @@ def test_a_protected_branch_takes_a_transaction(fs: GravelerFileSystem, branch: 
 
 def test_a_key_that_may_only_read_opens_no_file_for_writing(served_options: dict[str, Any], shell: Shell) -> None:
     fs = GravelerFileSystem(**served_options, skip_instance_cache=True)
-    lake_of(fs).repository("readable").create()
-    verbs = fs.opened.repository("readable")
+    fs.opened.repository("readable").create()
+    verbs = fs.opened.verbs("readable")
     assert isinstance(verbs, RemoteRepository)
     keys = RemoteKeys(verbs.connection)
     made = [keys.create_key("bob", Role.READER), keys.create_key("bob", Role.WRITER, (), ("bobs-*",))]
-    lake_of(fs).repository("readable").branch("bobs-own").create("main")
+    fs.opened.repository("readable").branch("bobs-own").create("main")
     for each, its_own in zip(made, (False, True), strict=True):
         shell.export("GRAVELER_ACCESS_KEY_ID", each.key.key_id)
         shell.export("GRAVELER_SECRET_ACCESS_KEY", each.secret)
@@ -95,7 +94,7 @@ def test_opening_for_writing_costs_one_read_and_writing_no_more_than_the_upload(
         work()
         return lake.requests - before
 
-    upload = requests(lambda: fs.opened.repository("rep").upload("main", "one", b"1"))
+    upload = requests(lambda: fs.opened.verbs("rep").upload("main", "one", b"1"))
     assert requests(lambda: fs.pipe_file("rep/main/two", b"1")) == upload
     assert requests(lambda: fs.touch("rep/main/three")) == upload
     file = fs.open("rep/main/four", "wb")

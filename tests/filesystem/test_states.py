@@ -11,7 +11,6 @@ from graveler.lake.reading import view
 from graveler.lake.reading.view import View
 from graveler.remote.reading import RemoteReader
 from tests.filesystem.conftest import new_repository
-from tests.filesystem.handles import lake_of
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def folder_fs(folder_options: dict[str, Any]) -> Iterator[GravelerFileSystem]:
 def merging_between_pages(monkeypatch: pytest.MonkeyPatch, fs: GravelerFileSystem, repository: str) -> list[int]:
     """After each page of a listing, merge a commit that adds an object and removes another one. Pages have two objects."""
     merged: list[int] = []
-    main, side = (lake_of(fs).repository(repository).branch(name) for name in ("main", "side"))
+    main, side = (fs.opened.repository(repository).branch(name) for name in ("main", "side"))
     side.create("main")
 
     def merge() -> None:
@@ -59,7 +58,7 @@ def test_one_listing_is_of_one_state(
     repository = branch.removesuffix("/main")
     names = [f"{branch}/d/{n}" for n in range(9)]
     fs.pipe(dict.fromkeys(names, b"1"))
-    lake_of(fs).repository(repository).branch("main").commit("All")
+    fs.opened.repository(repository).branch("main").commit("All")
     merged = merging_between_pages(monkeypatch, fs, repository)
     if how == "find":
         found = fs.find(branch)

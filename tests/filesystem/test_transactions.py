@@ -13,7 +13,6 @@ from fsspec.callbacks import Callback
 from graveler.errors import DirtyBranchError, InvalidError, MergeConflictError
 from graveler.filesystem.filesystem import GravelerFileSystem
 from tests.filesystem.conftest import new_repository
-from tests.filesystem.handles import lake_of
 from tests.filesystem.test_filesystem import branch_of
 
 
@@ -72,7 +71,7 @@ def test_an_exception_leaves_nothing(fs: GravelerFileSystem, branch: str) -> Non
         raise KeyError
     assert fs.find(branch) == []
     assert messages(fs, branch) == ["Repository created"]
-    repository = lake_of(fs).repository(branch.removesuffix("/main"))
+    repository = fs.opened.repository(branch.removesuffix("/main"))
     assert [one.id for one in repository.branches(show_hidden=True)] == ["main"]
     with fs.transaction:
         pass
@@ -137,7 +136,7 @@ def test_a_second_transaction_does_not_end_the_first(fs: GravelerFileSystem, bra
     fs.end_transaction()
     assert fs.find(branch) == [f"{branch}/a", f"{branch}/b"]
     assert messages(fs, branch) == ["Merge transaction: Write files in a transaction", "Repository created"]
-    repository = lake_of(fs).repository(branch.removesuffix("/main"))
+    repository = fs.opened.repository(branch.removesuffix("/main"))
     assert [one.id for one in repository.branches(show_hidden=True)] == ["main"]
 
 
@@ -198,7 +197,7 @@ def test_transactions_of_two_threads_do_not_mix(fs: GravelerFileSystem, branch: 
             second[1].result()
     assert fs.find(branch) == [f"{branch}/{n}" for n in ("ada", "ada-2", "bob", "bob-2", "carol", "carol-2")]
     assert not list(branch_of(fs, branch).uncommitted())
-    repository = lake_of(fs).repository(branch.removesuffix("/main"))
+    repository = fs.opened.repository(branch.removesuffix("/main"))
     assert [one.id for one in repository.branches(show_hidden=True)] == ["main"]
 
 

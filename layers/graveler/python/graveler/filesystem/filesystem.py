@@ -115,7 +115,7 @@ class GravelerFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has n
     @property
     def fsid(self) -> str:
         """An ID of the lake's address."""
-        return f"{PROTOCOL}_{hashlib.sha256(repr(self.opened.lake).encode()).hexdigest()[:16]}"
+        return f"{PROTOCOL}_{hashlib.sha256(repr(self.opened.handle).encode()).hexdigest()[:16]}"
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:

@@ -38,10 +38,10 @@ class Folders:
     def list_folder(self, place: Place) -> list[Info]:
         """Return what a folder has, by name: of the lake its repositories, of a repository its refs; of an object only itself."""
         if not place.repository:
-            lake = self._resolver.opened.lake.verbs
+            lake = self._resolver.opened.handle.verbs
             return [folder_info(stored.name) for stored in items(lambda name: lake.repositories("", name, _PAGE))]
         if not (place.ref or place.path):
-            repository = self._resolver.opened.repository(place.repository)
+            repository = self._resolver.opened.verbs(place.repository)
             branches = items(lambda name: repository.branches("", name, _PAGE))
             tags = items(lambda name: repository.tags("", name, _PAGE))
             refs = [*(branch.name for branch in branches), *(tag.name for tag in tags)]

@@ -16,6 +16,7 @@ from graveler.location.environment import ENDPOINT, KEY_ID, LAKE, OBJECTS, TABLE
 from graveler.system.forks import new_lock
 
 if TYPE_CHECKING:
+    from graveler import Lake, Repository
     from graveler.remote.any_repository import AnyRepository
 
 
@@ -50,7 +51,7 @@ class OpenedLake:
         self._options = options
         self._snapshot = snapshot
         self._lock: Lock = new_lock()
-        self._lake: LakeHandle | None = None
+        self._lake: Lake | None = None
         self._repositories: dict[str, tuple[RepositoryAccess, float]] = {}
         """Each with the time at which it was looked up."""
         self._commits: dict[tuple[str, str], str] = {}
@@ -61,27 +62,41 @@ class OpenedLake:
         return self._location
 
     @property
-    def lake(self) -> LakeHandle:
-        """The lake. Errors as :func:`graveler.open`."""
-        if isinstance(self._location, LakeHandle):
+    def handle(self) -> LakeHandle:
+        """The lake, opened when it is first needed. Errors as :func:`graveler.open`."""
+        return self._location if isinstance(self._location, LakeHandle) else self.lake
+
+    @property
+    def lake(self) -> "Lake":
+        """The lake as :func:`graveler.open` returns it, for programs that use both. Errors as there."""
+        from graveler import Lake  # the Python API stands above; its names are loaded when they are asked for
+
+        if isinstance(self._location, Lake):
             return self._location
+        if isinstance(self._location, LakeHandle):
+            shared = shared_lake_of(self._location)
+            return Lake(shared.lake, self._location.user, shared.address)
         with self._lock:
             if self._lake is None:
-                self._lake = open_handle(LakeHandle, self._location, **self._options)
+                self._lake = open_handle(Lake, self._location, **self._options)
             return self._lake
+
+    def repository(self, name: str) -> "Repository":
+        """Return a handle on a repository, as :meth:`graveler.Lake.repository` does. No request."""
+        return self.lake.repository(name)
 
     def access(self, name: str) -> RepositoryAccess:
         """Return the access to a repository, which need not exist. No request."""
         now = monotonic()
         entry = self._repositories.get(name)
         if entry is None or now - entry[1] > FRESH:
-            access = RepositoryAccess(shared_lake_of(self.lake), name, self.lake.user)
+            access = RepositoryAccess(shared_lake_of(self.handle), name, self.handle.user)
             entry = self._repositories[name] = access, now
         return entry[0]
 
-    def repository(self, name: str) -> "AnyRepository":
-        """Return a repository. Cost: one table read, the first time and each minute: the repository may have been deleted, and
-        made again."""
+    def verbs(self, name: str) -> "AnyRepository":
+        """Return the verbs of a repository. Cost: one table read, the first time and each minute: the repository may have been
+        deleted, and made again."""
         return self.access(name).repository
 
     def forget(self, name: str) -> None:
@@ -94,7 +109,7 @@ class OpenedLake:
             return ref
         commit = self._commits.get((repository, ref))
         if commit is None:
-            current = self.repository(repository).commit_of(ref).id
+            current = self.verbs(repository).commit_of(ref).id
             with self._lock:
                 commit = self._commits.setdefault((repository, ref), current)
         return commit
@@ -102,7 +117,7 @@ class OpenedLake:
     def expect_branch(self, repository: str, ref: str, doing: str) -> None:
         """Refuse to write to what is not a branch. Cost: a table read, two if it is none. :class:`ForbiddenError` for another
         ref, :class:`RefNotFoundError`."""
-        opened = self.repository(repository)
+        opened = self.verbs(repository)
         try:
             opened.branch(ref)
         except (RefNotFoundError, InvalidError):  # ``main~1`` is no name of a branch
@@ -114,7 +129,7 @@ class OpenedLake:
     def store_options(self) -> dict[str, str]:
         """Return how readers of their own reach the lake's objects in S3, by the names of Rust's ``object_store``; nothing that
         AWS's own configuration says, and no credentials."""
-        address = shared_lake_of(self.lake).address
+        address = shared_lake_of(self.handle).address
         if not isinstance(address, AwsLake):
             return {}
         endpoint = address.s3_endpoint_url

@@ -32,9 +32,9 @@ def _info_above(resolver: Resolver, place: Place) -> Info:
         repository, ref = resolver.repository_and_ref(place)
         repository.commit_of(ref)
     elif place.repository:
-        resolver.opened.repository(place.repository).repository  # noqa: B018 - a server is asked here
+        resolver.opened.verbs(place.repository).repository  # noqa: B018 - a server is asked here
     else:
-        resolver.opened.lake  # noqa: B018
+        resolver.opened.handle  # noqa: B018
     return folder_info(place.name)
 
 

@@ -47,7 +47,7 @@ class Resolver:
         path has no ref, it names the tag that may be meant, for a listing of tags."""
         if isinstance(error, RefNotFoundError):
             error = with_tag_meant(
-                error, place, lambda *page: self.opened.repository(place.repository).tags(*page), f"{PROTOCOL}://"
+                error, place, lambda *page: self.opened.verbs(place.repository).tags(*page), f"{PROTOCOL}://"
             ).with_traceback(error.__traceback__)
         if isinstance(error, RepositoryNotFoundError):
             self.opened.forget(place.repository)
@@ -63,10 +63,10 @@ class Resolver:
             raise NotFoundError(_NO_REF.format(place.name))
         if not place.ref:
             if place.repository:
-                self.opened.repository(place.repository).repository  # noqa: B018 - a server is asked here
+                self.opened.verbs(place.repository).repository  # noqa: B018 - a server is asked here
             raise IsADirectoryError(f"{place.name!r} is a folder")
         hidden = self.transactions.reading(place.repository, place.ref)
-        return self.opened.repository(place.repository), hidden or self.opened.reading(place.repository, place.ref)
+        return self.opened.verbs(place.repository), hidden or self.opened.reading(place.repository, place.ref)
 
     @contextmanager
     def write_target(
@@ -74,7 +74,7 @@ class Resolver:
     ) -> "Iterator[tuple[AnyRepository, str]]":
         """Run a block that changes the branch of a place, in a transaction if there is one. It gets the repository, and the
         branch to write to. If it fails for what is not a branch, the error says so. No request."""
-        repository = self.opened.repository(place.repository)
+        repository = self.opened.verbs(place.repository)
         try:
             if transaction is None:
                 yield repository, place.ref
