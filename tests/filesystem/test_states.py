@@ -75,7 +75,7 @@ def test_one_listing_is_of_one_state(
 def test_a_state_of_a_branch_is_not_read_for_longer_than_it_is_kept(
     monkeypatch: pytest.MonkeyPatch, folder_fs: GravelerFileSystem, folder_options: dict[str, Any]
 ) -> None:
-    repository = folder_fs.opened.repository(new_repository({**folder_options, "user": "ada"}))
+    repository = folder_fs.opened.verbs(new_repository({**folder_options, "user": "ada"}))
     repository.upload("main", "x", b"1")
     monkeypatch.setattr(view, "LONGEST", -1)
     late = repository.view("main")
