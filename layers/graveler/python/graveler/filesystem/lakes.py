@@ -82,7 +82,7 @@ class OpenedLake:
             return self._lake
 
     def repository(self, name: str) -> "Repository":
-        """Return a handle on a repository, as :meth:`graveler.Lake.repository` does. No request."""
+        """Return a handle on a repository, as :meth:`graveler.sdk.lake.Lake.repository` does. No request."""
         return self.lake.repository(name)
 
     def access(self, name: str) -> RepositoryAccess:
