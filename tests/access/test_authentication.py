@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.access import failures, verified
+from graveler.access import failure_limits, verified
 from graveler.access.authentication import COOKIE, Access
-from graveler.access.errors import AuthenticationError, KeyNotFoundError, TooManyFailuresError
 from graveler.access.keys import Keys, KeyWithSecret, Proof
 from graveler.access.permissions import Identity, Role
+from graveler.access.refusals import AuthenticationError, KeyNotFoundError, TooManyFailuresError
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.storage.tables.memory import MemoryTables
 from graveler.storage.tables.port import Key
@@ -198,13 +198,13 @@ def test_too_many_failures_are_refused_until_the_window_ends(
     access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock
 ) -> None:
     wrong = basic(made.key.key_id, "wrong")
-    for _ in range(failures.MOST):
+    for _ in range(failure_limits.MOST):
         with pytest.raises(AuthenticationError):
             access.authenticate(wrong, None, HERE)
     tables.reset()
     with pytest.raises(TooManyFailuresError) as caught:
         access.authenticate(wrong, None, HERE)
-    assert caught.value.retry_after == failures.WINDOW
+    assert caught.value.retry_after == failure_limits.WINDOW
     with pytest.raises(TooManyFailuresError):
         access.login(made.key.key_id, "wrong", HERE)
     assert tables.requests == 0
@@ -212,7 +212,7 @@ def test_too_many_failures_are_refused_until_the_window_ends(
         access.authenticate(wrong, None, THERE)
     other = access.create_key("bob", Role.READER)
     access.authenticate(header_of(other), None, HERE)
-    clock.now += failures.WINDOW
+    clock.now += failure_limits.WINDOW
     access.authenticate(header_of(made), None, HERE)
 
 
@@ -220,11 +220,11 @@ def test_too_many_failures_are_refused_until_the_window_ends(
 def test_nobody_locks_out_the_holder_of_a_key(
     access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock, after: str
 ) -> None:
-    for _ in range(2 * failures.MOST):
+    for _ in range(2 * failure_limits.MOST):
         with pytest.raises((AuthenticationError, TooManyFailuresError)):
             access.authenticate(basic(made.key.key_id, "wrong"), None, HERE)
     if after == "in a while":
-        clock.now += failures.WINDOW - 1
+        clock.now += failure_limits.WINDOW - 1
     tables.reset()
     assert access.authenticate(header_of(made), None, HERE).name == made.key.name
     assert tables.requests == 1
@@ -236,7 +236,7 @@ def test_nobody_locks_out_the_holder_of_a_key(
 def test_a_key_that_is_revoked_ends_though_its_digest_is_kept(
     access: Access, tables: CountingTables, made: KeyWithSecret, clock: HandClock
 ) -> None:
-    for _ in range(failures.MOST):
+    for _ in range(failure_limits.MOST):
         with pytest.raises(AuthenticationError):
             access.authenticate(basic(made.key.key_id, "wrong"), None, HERE)
     Access(tables, keyring(tables), clock).revoke(made.key.key_id)
@@ -257,7 +257,7 @@ def test_two_logins_of_one_second_are_two_sessions(
 
 
 def test_who_is_wrong_about_a_key_that_does_not_exist_waits(access: Access, tables: CountingTables) -> None:
-    for _ in range(failures.MOST):
+    for _ in range(failure_limits.MOST):
         with pytest.raises(AuthenticationError):
             access.authenticate(basic("AKIANOBODY", "wrong"), None, HERE)
     tables.reset()
@@ -268,7 +268,7 @@ def test_who_is_wrong_about_a_key_that_does_not_exist_waits(access: Access, tabl
 
 def test_forged_tokens_are_slowed_down_but_good_ones_never(access: Access, made: KeyWithSecret) -> None:
     token = access.login(made.key.key_id, made.secret, HERE)
-    for at in range(failures.MOST):
+    for at in range(failure_limits.MOST):
         with pytest.raises(AuthenticationError):
             access.authenticate(f"Bearer forged{at}", None, HERE)
     with pytest.raises(TooManyFailuresError):
@@ -277,7 +277,7 @@ def test_forged_tokens_are_slowed_down_but_good_ones_never(access: Access, made:
 
 
 def test_what_is_remembered_of_failures_is_bounded(clock: HandClock) -> None:
-    counts = failures.Failures(clock, most=1, windows=3)
+    counts = failure_limits.Failures(clock, most=1, windows=3)
     for at in range(10):
         counts.note(f"192.0.2.{at}", "AKIA")
     assert len(vars(counts)["_windows_of"]) == 3
@@ -289,7 +289,7 @@ def test_what_is_remembered_of_failures_is_bounded(clock: HandClock) -> None:
 @given(st.lists(st.integers(0, 5), max_size=30))
 def test_no_window_lets_more_failures_through_than_it_may(steps: list[int]) -> None:
     clock = HandClock()
-    counts = failures.Failures(clock, most=3, window=10.0)
+    counts = failure_limits.Failures(clock, most=3, window=10.0)
     let_through: list[float] = []
     for seconds in steps:
         clock.now += seconds

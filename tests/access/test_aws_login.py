@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from graveler.access import failures, sts
+from graveler.access import failure_limits, sts
 from graveler.access.authentication import MAX_AWS_SECONDS, Access
 from graveler.access.aws_login import AwsLogin
-from graveler.access.errors import (
+from graveler.access.identity_tokens import MAX_AHEAD
+from graveler.access.permissions import Role
+from graveler.access.refusals import (
     AuthenticationError,
     IdentityRefusedError,
     PrincipalRuleNotFoundError,
     TooManyFailuresError,
 )
-from graveler.access.identity_tokens import MAX_AHEAD
-from graveler.access.permissions import Role
 from graveler.access.verified import KEEP
 from graveler.errors import AlreadyExistsError, BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
 from graveler.storage.tables.memory import MemoryTables
@@ -375,7 +375,7 @@ def test_so_many_logins_at_once_ask_aws_and_no_more(
 
 
 def test_who_goes_on_failing_is_told_to_wait_and_others_go_on(access: Access, aws: FakeSts) -> None:
-    for _ in range(failures.MOST):
+    for _ in range(failure_limits.MOST):
         with pytest.raises(IdentityRefusedError):
             access.login_with_aws(token_of(ANN), HERE)
     aws.asked.clear()

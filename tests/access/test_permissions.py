@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.access.errors import NotPermittedError
 from graveler.access.permissions import Identity, Role
+from graveler.access.refusals import NotPermittedError
 from graveler.requests.base import Permission
 from graveler.values.error_codes import fields_of
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.access.errors import SourceNotAllowedError
+from graveler.access.refusals import SourceNotAllowedError
 from graveler.access.sources import ImportSources
 from graveler.errors import InvalidError
 from graveler.storage.objects.plain_addresses import is_plain

@@ -7,7 +7,7 @@ from http.cookies import SimpleCookie
 import msgspec
 import pytest
 
-from graveler.access import failures
+from graveler.access import failure_limits
 from graveler.access.permissions import Role
 from graveler.api.application import Application
 from graveler.api.settings import Settings
@@ -144,11 +144,11 @@ def test_a_login_that_makes_no_sense_is_a_400(call: Client, body: object) -> Non
 
 def test_too_many_failures_are_a_429_that_says_when_to_come_again(call: Client) -> None:
     ann = call.world.access.create_key("ann", Role.READER)
-    for _ in range(failures.MOST):
+    for _ in range(failure_limits.MOST):
         assert said(login(call, ann.key.key_id, "wrong")) == UNKNOWN
     refused = login(call, ann.key.key_id, "wrong")
     assert refused.status == 429
-    assert 1 <= int(refused.headers["retry-after"]) <= failures.WINDOW
+    assert 1 <= int(refused.headers["retry-after"]) <= failure_limits.WINDOW
     assert login(call, ann.key.key_id, ann.secret).status == 200
     assert call("GET", "/user").status == 200
 

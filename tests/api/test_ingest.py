@@ -18,7 +18,7 @@ from graveler.api.settings import Settings
 from graveler.ingest.handover import Look
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
 from graveler.lake.opening.folder import create_folder_lake
-from graveler.wire.ingest import MAX_MESSAGES
+from graveler.wire.ingest_documents import MAX_MESSAGES
 from tests.api.support import ANYWHERE, Answer, Client, EventClient, World, basic, make_world
 from tests.support.patience import PATIENCE
 

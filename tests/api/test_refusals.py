@@ -7,8 +7,8 @@ import re
 import pytest
 
 from graveler import errors
-from graveler.access.errors import AuthenticationError, NotPermittedError, SourceNotAllowedError, TooManyFailuresError
 from graveler.access.permissions import Role
+from graveler.access.refusals import AuthenticationError, NotPermittedError, SourceNotAllowedError, TooManyFailuresError
 from graveler.api.errors import status_and_error
 from graveler.api.resources import GROUPS
 from graveler.api.resources.unimplemented import OPERATIONS

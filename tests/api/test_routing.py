@@ -13,7 +13,7 @@ from graveler.api.resources import GROUPS
 from graveler.api.response import Response, no_content
 from graveler.api.routing import JOINED, Route, Router, Routes
 from graveler.requests.base import Permission
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 from tests.api.support import Client, as_answer, make_event, segment
 from tests.support.campaigns import examples
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import graveler.lake.opening.folder
-from graveler.access.errors import NotPermittedError
+from graveler.access.refusals import NotPermittedError
 from graveler.cli.terminal import Screen
 from tests.cli.support import Result, make_conflict, put, run, write_tree
 from tests.cli.test_every_command import COMMANDS

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graveler.access.authentication import Access
-from graveler.access.errors import AuthenticationError
+from graveler.access.refusals import AuthenticationError
 from graveler.lake.opening.folder import open_folder_lake
 from tests.access.support import HERE, basic
 from tests.cli.support import done, run

@@ -8,7 +8,7 @@ import pytest
 from graveler.access.permissions import Role
 from graveler.errors import ProtectedBranchError
 from graveler.filesystem.filesystem import GravelerFileSystem
-from graveler.remote.keys import RemoteKeys
+from graveler.remote.access_keys import RemoteKeys
 from graveler.remote.repository import RemoteRepository
 from tests.filesystem.test_filesystem import branch_of
 from tests.sdk.conftest import CountedLake

@@ -6,7 +6,7 @@ from base64 import b64encode
 import msgspec
 import pytest
 
-from graveler.access.errors import AuthenticationError
+from graveler.access.refusals import AuthenticationError
 from graveler.errors import (
     AlreadyExistsError,
     AnswerLostError,
@@ -22,7 +22,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.remote.connection import Connection, Query
-from graveler.wire.errors import document
+from graveler.wire.error_documents import document
 from tests.remote.conftest import QUICK
 from tests.remote.scripted import Reply, Scripted
 

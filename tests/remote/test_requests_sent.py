@@ -34,7 +34,14 @@ from graveler.requests.base import CommitInfo, Request
 from graveler.requests.exporting import Export
 from graveler.requests.fields import fields_of
 from graveler.requests.importing import AddressType, ImportAddress, ImportChanges, ListingOptions
-from graveler.wire import config, differences, documents, imports, objects, operations
+from graveler.wire import (
+    config_documents,
+    difference_documents,
+    documents,
+    imports,
+    object_documents,
+    operation_documents,
+)
 from graveler.wire.documents import Pagination
 from graveler.wire.refs import MergeBase, MergeResult, Reflog, WrittenVersion
 from tests.make_request_docs import every_request
@@ -201,18 +208,18 @@ def variants() -> Iterator[tuple[str, Request[Any]]]:
 def server(script: Scripted) -> Callable[[Asked], Reply]:
     """Return a server that is satisfied with every request."""
     page = Pagination(False, "", 2)
-    address = objects.StagingLocation("s3://b/new", f"{script.url}/store/new", 9_999_999_999)
-    store = config.StorageConfig("local", "", "", True, False, True, "", False, "")
-    stats = objects.object_document(ENTRY)
+    address = object_documents.StagingLocation("s3://b/new", f"{script.url}/store/new", 9_999_999_999)
+    store = config_documents.StorageConfig("local", "", "", True, False, True, "", False, "")
+    stats = object_documents.object_document(ENTRY)
     shown = msgspec.structs.replace(
         stats, physical_address=f"{script.url}/store/x", physical_address_expiry=9_999_999_999
     )
     changes = ImportChanges(1, 3)
-    operation = operations.OperationDocument(
+    operation = operation_documents.OperationDocument(
         "op", "import", OperationState.COMPLETED, 1, 2, 1, ID, ID, "", changes=changes
     )
     answers: list[tuple[str, int, Any]] = [
-        ("GET config", 200, config.Config(config.VersionConfig(), store)),
+        ("GET config", 200, config_documents.Config(config_documents.VersionConfig(), store)),
         ("PUT /store/.*", 200, ""),
         ("GET repo", 200, documents.Repository("repo", 1, "main", "s3://b/repo")),
         ("GET repo/metadata", 200, {"k": "v"}),
@@ -227,20 +234,28 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
         ("GET repo/branches/[^/]+/written", 200, WrittenVersion(ID)),
         ("GET repo/refs/[^/]+/objects/stat.*presign=true", 200, shown),
         ("GET repo/refs/[^/]+/objects/stat", 200, stats),
-        ("POST repo/refs/[^/]+/objects/stats", 200, objects.StatsOfMany([stats], [])),
-        ("GET repo/refs/[^/]+/objects/ls", 200, objects.ObjectStatsList(page, [stats, objects.object_document(OTHER)])),
-        ("GET repo/refs/[^/]+/usage", 200, differences.UsageDocument(1, 2, [])),
-        ("GET .*/summary", 200, differences.SummaryDocument(Totals(), [])),
-        ("GET .*/diff(/[^/]+)?", 200, differences.DiffList(page, [differences.Diff("changed", "a/é b", "object")])),
+        ("POST repo/refs/[^/]+/objects/stats", 200, object_documents.StatsOfMany([stats], [])),
+        (
+            "GET repo/refs/[^/]+/objects/ls",
+            200,
+            object_documents.ObjectStatsList(page, [stats, object_documents.object_document(OTHER)]),
+        ),
+        ("GET repo/refs/[^/]+/usage", 200, difference_documents.UsageDocument(1, 2, [])),
+        ("GET .*/summary", 200, difference_documents.SummaryDocument(Totals(), [])),
+        (
+            "GET .*/diff(/[^/]+)?",
+            200,
+            difference_documents.DiffList(page, [difference_documents.Diff("changed", "a/é b", "object")]),
+        ),
         ("GET repo/refs/[^/]+/merge/[^/]+", 200, MergeBase(ID, ID, PARENT)),
-        ("GET .*/preview", 200, differences.MergePreview(ID, Totals(), 0, page, [])),
+        ("GET .*/preview", 200, difference_documents.MergePreview(ID, Totals(), 0, page, [])),
         ("GET repo/refs/[^/]+/commits", 200, documents.CommitList(page, [COMMIT])),
         ("GET repo/refs/[^/]+/blame", 200, COMMIT),
         ("GET repo/refs/[^/]+/annotate", 200, {"pagination": page, "results": []}),
         ("GET .*/staging/backing", 200, address),
         ("PUT .*/staging/backing", 200, stats),
         ("POST .*/staging/links", 200, {"results": []}),
-        ("POST .*/objects/delete", 200, objects.ObjectErrorList([])),
+        ("POST .*/objects/delete", 200, object_documents.ObjectErrorList([])),
         ("POST .*/objects/copy", 201, stats),
         ("POST repo/branches", 201, None),
         ("POST .*/merge/[^/]+", 200, MergeResult(ID)),

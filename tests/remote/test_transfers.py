@@ -21,8 +21,8 @@ from graveler.remote import connection as connections
 from graveler.remote import transfers
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository
-from graveler.wire.config import Config, StorageConfig, VersionConfig
-from graveler.wire.errors import document as error_document
+from graveler.wire.config_documents import Config, StorageConfig, VersionConfig
+from graveler.wire.error_documents import document as error_document
 from tests.remote.scripted import Reply, Scripted
 
 DATA = bytes(range(256)) * 8

@@ -14,12 +14,12 @@ from tests.security.patterns import shared
 ROOT = Path(graveler.__file__).parent
 TRUSTED = {
     "graveler.spark.failures": "reads what Spark's own JVM says, of a bounded length",
-    "graveler.remote.errors": "reads what the server says that a user chose",
+    "graveler.remote.error_responses": "reads what the server says that a user chose",
 }
 """Modules whose expressions see nothing that a stranger wrote, and why."""
 
 MADE = {
-    "api/namespaces.py:_pattern": "the deployment's own expression",
+    "api/namespace_checks.py:_pattern": "the deployment's own expression",
     "api/openapi.py:_path_parameters": "our own routes",
     "cli/demo/stage.py:show_command": "the demo's own commands",
     "values/ignore_rules.py:_any": "patterns of ignore files, whose time tests/test_ignore_rules.py bounds",

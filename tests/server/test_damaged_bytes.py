@@ -10,10 +10,10 @@ import pytest
 from graveler.errors import BytesGoneError, DamagedObjectError
 from graveler.lake.fsck.findings import FindingKind
 from graveler.location.environment import ServedLake
+from graveler.remote.checks_and_dumps import RemoteUpkeep
 from graveler.remote.lake import RemoteLake
 from graveler.remote.opening import open_served
 from graveler.remote.repository import RemoteRepository
-from graveler.remote.upkeep import RemoteUpkeep
 from graveler.sdk.lake import Lake
 from tests.lake.test_damaged_bytes import DAMAGES, LARGE, SMALL, Damage, flip, flip_last, replace, truncate
 from tests.server.support import KEY_ID, SECRET, Answered, Running, running

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from graveler import errors
-from graveler.access import errors as access
+from graveler.access import refusals as access
 from graveler.errors import GravelerError
 from graveler.lake.importing.listing_files import ListingError
 from graveler.model import Conflict

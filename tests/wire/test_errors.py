@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import graveler
 from graveler import errors
-from graveler.access import errors as access
+from graveler.access import refusals as access
 from graveler.access.permissions import Role
 from graveler.api.errors import status_and_error
 from graveler.errors import BusyError, CorruptError, GravelerError, UnavailableError
@@ -23,7 +23,7 @@ from graveler.remote.connection import Connection
 from graveler.remote.lake import RemoteLake
 from graveler.storage.objects.port import NotSyncedError
 from graveler.values.error_codes import ELSEWHERE, code_of, fields_of, rebuild
-from graveler.wire.errors import Error, document
+from graveler.wire.error_documents import Error, document
 from tests.api.over_http import HOST, Switch, serving
 from tests.api.support import make_world
 from tests.make_error_docs import PAGE, page

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from graveler.access.aws_principals import AwsPrincipal
-from graveler.access.errors import AuthenticationError, IdentityRefusedError
-from graveler.access.failures import Failures
+from graveler.access.failure_limits import Failures
 from graveler.access.keys import AccessKey, Keys, KeyWithSecret
 from graveler.access.permissions import Identity, Role
 from graveler.access.principal_rules import PrincipalRule, PrincipalRules, is_rule, rule_for
+from graveler.access.refusals import AuthenticationError, IdentityRefusedError
 from graveler.access.tokens import Claims, LoginToken, Tokens
 from graveler.access.verified import Verified
 from graveler.errors import InvalidError, NotFoundError

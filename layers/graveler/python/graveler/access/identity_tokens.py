@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from graveler.access.errors import IdentityRefusedError
+from graveler.access.refusals import IdentityRefusedError
 from graveler.access.sts_hosts import REGIONS
 from graveler.errors import UNREADABLE, InvalidError
 

@@ -22,8 +22,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from graveler.access.errors import KeyNotFoundError
 from graveler.access.permissions import Identity, Role
+from graveler.access.refusals import KeyNotFoundError
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.storage.secrets.keyring import Keyring
 from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value

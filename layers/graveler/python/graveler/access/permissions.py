@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.access.errors import NotPermittedError
+from graveler.access.refusals import NotPermittedError
 from graveler.requests.base import Permission
 
 

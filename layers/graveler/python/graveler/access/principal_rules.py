@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from graveler.access.aws_principals import AwsPrincipal, literals, matches, principal_pattern
-from graveler.access.errors import PrincipalRuleNotFoundError
 from graveler.access.keys import check_rights
 from graveler.access.permissions import Identity, Role
+from graveler.access.refusals import PrincipalRuleNotFoundError
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
 from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Tables, Value
 from graveler.storage.tables.walking import items

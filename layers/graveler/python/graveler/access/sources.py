@@ -9,7 +9,7 @@ are refused whatever the list says. The target of a symbolic link in an allowed 
 
 from collections.abc import Sequence
 
-from graveler.access.errors import SourceNotAllowedError
+from graveler.access.refusals import SourceNotAllowedError
 from graveler.errors import InvalidError
 from graveler.storage.objects.plain_addresses import is_plain
 

@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from graveler.access.errors import IdentityRefusedError
 from graveler.access.identity_tokens import SERVER_HEADER, SignedRequest
+from graveler.access.refusals import IdentityRefusedError
 from graveler.errors import UNREADABLE, BusyError, UnavailableError
 
 SECONDS: Final = 5.0

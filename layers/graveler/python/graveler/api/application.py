@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 from graveler.access.authentication import Access
-from graveler.access.errors import TooManyFailuresError
+from graveler.access.refusals import TooManyFailuresError
 from graveler.api.call import ANONYMOUS, BodyNeededError, Call, cookies, source_ip
 from graveler.api.errors import ApiError, status_and_error
 from graveler.api.origins import expect_own_page
@@ -26,7 +26,7 @@ from graveler.lake.lake import Lake
 from graveler.operations.operator import Operator
 from graveler.operations.runner import Runner
 from graveler.retention.operation import ALL_KINDS
-from graveler.wire.errors import UNEXPECTED_CODE, Error
+from graveler.wire.error_documents import UNEXPECTED_CODE, Error
 
 BASE: Final = "/api/v1"
 

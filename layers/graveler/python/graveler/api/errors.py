@@ -7,7 +7,7 @@ clients compare nothing, that sentence is the message.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from graveler.access.errors import AuthenticationError, IdentityRefusedError, NotPermittedError
+from graveler.access.refusals import AuthenticationError, IdentityRefusedError, NotPermittedError
 from graveler.errors import (
     AlreadyExistsError,
     AnswerLostError,
@@ -33,7 +33,7 @@ from graveler.errors import (
 )
 from graveler.storage.objects.port import NotPermittedError as StoreRefusedError
 from graveler.storage.secrets.keyring import SealingKeyLostError
-from graveler.wire.errors import NOT_IMPLEMENTED_CODE, UNEXPECTED_CODE, Error, document
+from graveler.wire.error_documents import NOT_IMPLEMENTED_CODE, UNEXPECTED_CODE, Error, document
 
 
 class ApiError(Exception):

@@ -15,7 +15,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.tree.rendered_pages import Rendering
 from graveler.wire.documents import Pagination
-from graveler.wire.objects import (
+from graveler.wire.object_documents import (
     ListedObject,
     ObjectStats,
 )

@@ -17,7 +17,7 @@ from graveler import __version__
 from graveler.api.call import IDEMPOTENCY_HEADER
 from graveler.api.resources import GROUPS
 from graveler.api.routing import Route, Router
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 OPENAPI_VERSION: Final = "3.1.0"
 BASE: Final = "/api/v1"

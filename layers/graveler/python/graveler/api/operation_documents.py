@@ -11,8 +11,8 @@ from graveler.lake.repository import OpenRepository
 from graveler.operations.failures import class_of, reason
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CancelledError
-from graveler.wire.errors import UNEXPECTED_CODE, Error
-from graveler.wire.operations import OperationDocument, OperationProgress
+from graveler.wire.error_documents import UNEXPECTED_CODE, Error
+from graveler.wire.operation_documents import OperationDocument, OperationProgress
 
 SAYS_WHERE: Final[Mapping[str, str]] = {"location": "in a 202 response: where to check the operation's status"}
 

@@ -6,7 +6,7 @@ from those of other hosts of the same site.) It sends the page's origin in a hea
 
 from collections.abc import Mapping
 
-from graveler.access.errors import NotPermittedError
+from graveler.access.refusals import NotPermittedError
 from graveler.api.response import JSON_TYPE
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 encode_json: Final = msgspec.json.Encoder().encode
 JSON_TYPE: Final = "application/json"

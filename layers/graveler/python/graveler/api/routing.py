@@ -22,7 +22,7 @@ from graveler.api.queries import Query, query_of, read_query
 from graveler.api.response import Response
 from graveler.errors import UNREADABLE
 from graveler.requests.base import Function, Permission, Request
-from graveler.wire.errors import UNKNOWN_ROUTE_CODE
+from graveler.wire.error_documents import UNKNOWN_ROUTE_CODE
 from graveler.wire.request_shapes import RequestShape, shape_of
 
 Handler = Callable[..., Response]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 
-from graveler.access.errors import OthersNamespaceError
+from graveler.access.refusals import OthersNamespaceError
 from graveler.access.sources import ImportSources
 from graveler.api.call import Call
 from graveler.api.errors import bad_request

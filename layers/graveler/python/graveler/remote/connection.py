@@ -20,17 +20,17 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, Pro
 from urllib3.util import Timeout, make_headers
 
 from graveler import __version__
-from graveler.access.errors import AuthenticationError
+from graveler.access.refusals import AuthenticationError
 from graveler.errors import UNREADABLE, AnswerLostError, CorruptError, InvalidError, UnavailableError
 from graveler.history.names import check_branch
 from graveler.location.environment import Network
-from graveler.remote.errors import refusal
+from graveler.remote.error_responses import refusal
 from graveler.remote.pools import Pools
 from graveler.storage.objects.presigned import DAMAGED
 from graveler.system.retries import Retries
 from graveler.text.readable import without_password
 from graveler.wire.documents import Pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 PAGE: Final = 1000
 """Results per page, and the number of objects that one request may name."""
@@ -192,8 +192,8 @@ class Connection:
     ) -> Response:
         """Send one request and return its response. ``path`` holds the segments below ``/api/v1``, ``document`` becomes the JSON
         body; a POST carries the Idempotency-Key ``key``, or a random one. A status of 400 or above is raised as its error
-        (:func:`graveler.remote.errors.refusal`), unless ``passing`` has the status. ``seconds`` limits how long the server may
-        stay silent. :class:`UnavailableError` without a response."""
+        (:func:`graveler.remote.error_responses.refusal`), unless ``passing`` has the status. ``seconds`` limits how long the
+        server may stay silent. :class:`UnavailableError` without a response."""
         target = "/".join(quote(segment, safe="") for segment in path)
         doing = f"{method} {self.shown_url}{_BASE}/{target}"
         sent = {**self._headers, **(headers or {})}

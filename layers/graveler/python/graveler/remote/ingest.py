@@ -13,11 +13,11 @@ from graveler.ingest.reconcile import Reconciled, Refused
 from graveler.ingest.results import Batch, Made, Message, NotMade, Result, by_message, unwanted, worst
 from graveler.ingest.rules import Rule
 from graveler.ingest.status import IngestStatus
+from graveler.remote.background_operations import RemoteOperations
 from graveler.remote.connection import PAGE, Connection
 from graveler.remote.lake import RemoteLake
-from graveler.remote.operations import RemoteOperations
 from graveler.wire import documents
-from graveler.wire import ingest as wire
+from graveler.wire import ingest_documents as wire
 from graveler.wire.mapping import mapped
 
 _TOGETHER: Final = 480

@@ -6,7 +6,7 @@ from types import TracebackType
 from graveler.model import Page, Repository
 from graveler.remote.connection import PAGE, Connection, Query
 from graveler.remote.repository import RemoteRepository
-from graveler.wire import access, config, documents
+from graveler.wire import access_documents, config_documents, documents
 
 
 class RemoteLake:
@@ -31,13 +31,13 @@ class RemoteLake:
     @property
     def home(self) -> str:
         """The server's prefix for namespaces of repositories that name none."""
-        prefix = self._connection.get(("config",), config.Config).storage_config.default_namespace_prefix
+        prefix = self._connection.get(("config",), config_documents.Config).storage_config.default_namespace_prefix
         return prefix if prefix.endswith("//") else f"{prefix}/"
 
     @property
     def user(self) -> str:
         """The name under which the server knows the caller, and signs commits."""
-        return self._connection.get(("user",), access.CurrentUser).user.id
+        return self._connection.get(("user",), access_documents.CurrentUser).user.id
 
     def repository(self, name: str) -> RemoteRepository:
         """Return the repository of this name. No request."""

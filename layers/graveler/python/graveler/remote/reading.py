@@ -24,13 +24,13 @@ from graveler.model import (
     Tag,
 )
 from graveler.remote.connection import PAGE, Connection, Query, Response, branch_path
-from graveler.remote.errors import refusal
+from graveler.remote.error_responses import refusal
 from graveler.remote.sending import send
 from graveler.remote.transfers import Transfers
 from graveler.requests.base import Request
 from graveler.system.forks import new_lock
-from graveler.wire import differences, documents, objects, refs, repositories
-from graveler.wire.errors import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
+from graveler.wire import difference_documents, documents, object_documents, refs, repository_documents
+from graveler.wire.error_documents import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
 
 if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
@@ -75,7 +75,7 @@ class RemoteReader:
     def protection(self) -> tuple[tuple[str, ...], str]:
         """Return the patterns of protected branches, and their etag."""
         response = self._connection.call("GET", (*self._base, "settings", "branch_protection"))
-        rules = response.read(list[repositories.ProtectionRule])
+        rules = response.read(list[repository_documents.ProtectionRule])
         return tuple(rule.pattern for rule in rules), response.headers.get("etag", "").strip('"')
 
     def retention(self) -> RetentionRules | None:
@@ -86,11 +86,11 @@ class RemoteReader:
             if document.code == NO_RULES_CODE:
                 return None
             raise refusal(404, document, f"reading the retention rules of {self._name!r}")
-        return response.read(repositories.GCRules).value()
+        return response.read(repository_documents.GCRules).value()
 
     def _import_sources(self) -> tuple[str, ...] | None:
         prefixes = self._connection.get(
-            (*self._base, "settings", "import_sources"), repositories.ImportSources
+            (*self._base, "settings", "import_sources"), repository_documents.ImportSources
         ).prefixes
         return None if prefixes is None else tuple(prefixes)
 
@@ -139,7 +139,9 @@ class RemoteReader:
 
     def stat(self, ref: str, path: str) -> ObjectEntry:
         """Return an object's entry."""
-        stats = self._connection.get((*self._base, "refs", ref, "objects", "stat"), objects.ObjectStats, {"path": path})
+        stats = self._connection.get(
+            (*self._base, "refs", ref, "objects", "stat"), object_documents.ObjectStats, {"path": path}
+        )
         return stats.entry()
 
     def stat_many(self, ref: str, paths: Sequence[str]) -> list[ObjectEntry | None]:
@@ -153,7 +155,7 @@ class RemoteReader:
                 None,
                 {"paths": list(paths[start : start + PAGE])},
             )
-            entries.update((stats.path, stats.entry()) for stats in response.read(objects.StatsOfMany).results)
+            entries.update((stats.path, stats.entry()) for stats in response.read(object_documents.StatsOfMany).results)
         return [entries.get(path) for path in paths]
 
     def list_objects(
@@ -167,7 +169,7 @@ class RemoteReader:
         which is empty if ``ref`` is no branch's name, or the server has no states."""
         path = (*self._base, "refs", ref, "objects", "ls")
         response = self._connection.call("GET", path, {**query, "state": state} if state else query)
-        listing = response.read(objects.ObjectStatsList)
+        listing = response.read(object_documents.ObjectStatsList)
         page = Page(
             tuple(stats.item() for stats in listing.results),
             listing.pagination.next_after,
@@ -190,7 +192,9 @@ class RemoteReader:
     def du(self, ref: str, prefix: str = "", delimiter: str = "") -> "Usage":
         """Count objects and bytes."""
         query: Query = {"prefix": prefix, "delimiter": delimiter}
-        return self._connection.get((*self._base, "refs", ref, "usage"), differences.UsageDocument, query).value()
+        return self._connection.get(
+            (*self._base, "refs", ref, "usage"), difference_documents.UsageDocument, query
+        ).value()
 
     def signed_url(self, ref: str, entry: ObjectEntry, expires_in: int) -> str:
         """Return a URL as :meth:`native`; the server decides how long it is valid, whatever ``expires_in`` is."""
@@ -250,14 +254,14 @@ class RemoteReader:
         )
         commits = documents.commits_read(response.headers)
         return self._changes(
-            response.read(differences.DiffList), commits[-1] if commits else f"{branch}@", branch, commits
+            response.read(difference_documents.DiffList), commits[-1] if commits else f"{branch}@", branch, commits
         )
 
     def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
         """Summarize the staged changes."""
         path = branch_path(self._base, branch, "diff", "summary")
         query: Query = {"prefix": prefix, "delimiter": delimiter}
-        return self._connection.get(path, differences.SummaryDocument, query).value()
+        return self._connection.get(path, difference_documents.SummaryDocument, query).value()
 
     def diff(
         self,
@@ -274,7 +278,7 @@ class RemoteReader:
         response = self._connection.call("GET", (*self._base, "refs", left_ref, "diff", right_ref), query)
         commits = documents.commits_read(response.headers)
         left_id, right_id = (commits[0], commits[-1]) if commits else (left_ref, right_ref)
-        return self._changes(response.read(differences.DiffList), left_id, right_id, commits)
+        return self._changes(response.read(difference_documents.DiffList), left_id, right_id, commits)
 
     def compare(
         self,
@@ -322,7 +326,7 @@ class RemoteReader:
         strategies = MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy
         plain = not strategies.by_prefix
         path = (*self._base, "refs", source, "merge", destination, "preview")
-        conflicts: list[differences.ConflictDocument] = []
+        conflicts: list[difference_documents.ConflictDocument] = []
         after: str | None = ""
         while True:
             query: Query = {
@@ -331,7 +335,7 @@ class RemoteReader:
                 # With strategies by prefix, request all conflicts and drop the decided ones here.
                 "strategy": strategies.default.value if plain else "",
             }
-            page = self._connection.get(path, differences.MergePreview, query)
+            page = self._connection.get(path, difference_documents.MergePreview, query)
             conflicts += page.results
             after = page.pagination.next_after
             if after is None:
@@ -384,7 +388,7 @@ class RemoteReader:
         response = self._connection.call(
             "GET", (*self._base, "refs", ref, "annotate"), _page_query(prefix, after, delimiter, amount)
         )
-        listing = response.read(differences.AnnotationList)
+        listing = response.read(difference_documents.AnnotationList)
         commits = documents.commits_read(response.headers)
         paths = [item.path for item in listing.results if item.path_type == "object"]
         entries = dict(zip(paths, self.stat_many(commits[-1] if commits else ref, paths), strict=True))
@@ -397,10 +401,10 @@ class RemoteReader:
     def _summary(self, left_ref: str, right_ref: str, prefix: str, delimiter: str, kind: str) -> "Summary":
         path = (*self._base, "refs", left_ref, "diff", right_ref, "summary")
         query: Query = {"prefix": prefix, "delimiter": delimiter, "type": kind}
-        return self._connection.get(path, differences.SummaryDocument, query).value()
+        return self._connection.get(path, difference_documents.SummaryDocument, query).value()
 
     def _changes(
-        self, listing: differences.DiffList, left_id: str, right_id: str, commits: tuple[CommitID, ...]
+        self, listing: difference_documents.DiffList, left_id: str, right_id: str, commits: tuple[CommitID, ...]
     ) -> Page[Change]:
         """Return differences with the objects before and after, which are looked up. Of a branch, the one after may be gone by
         now."""

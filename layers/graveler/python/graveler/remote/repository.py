@@ -29,10 +29,10 @@ from graveler.model import (
     ObjectEntry,
 )
 from graveler.remote.connection import PAGE, Response, branch_path
-from graveler.remote.errors import refusal
+from graveler.remote.error_responses import refusal
 from graveler.remote.replays import replay_conflicts
+from graveler.remote.repository_settings import SETTINGS_RUNS, RemoteSettings
 from graveler.remote.sending import expect_no_date, read_result
-from graveler.remote.settings import SETTINGS_RUNS, RemoteSettings
 from graveler.requests import refs as requests
 from graveler.requests import staging
 from graveler.requests.base import CommitInfo, Request
@@ -51,8 +51,8 @@ from graveler.storage.durable_files import temporary_files
 from graveler.system.progress import ObjectProgress
 from graveler.system.temporary_files import own_folder
 from graveler.values.error_codes import rebuild
-from graveler.wire import documents, imports, objects, refs
-from graveler.wire.errors import UNKNOWN_ROUTE_CODE, Error
+from graveler.wire import documents, imports, object_documents, refs
+from graveler.wire.error_documents import UNKNOWN_ROUTE_CODE, Error
 
 if TYPE_CHECKING:
     pass
@@ -135,7 +135,7 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
         while (some := list(islice(remaining, PAGE))) or is_first:
             is_first = False
             response = self._connection.call("POST", path, {"force": request.force}, {"paths": some})
-            for error in response.read(objects.ObjectErrorList).errors:
+            for error in response.read(object_documents.ObjectErrorList).errors:
                 document = Error(error.message, "", error.code, error.fields)
                 raise refusal(error.status_code, document, f"deleting from {request.branch!r}")
 
@@ -147,7 +147,7 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
         }
         path = branch_path(self._base, request.branch, "objects", "copy")
         response = self._connection.call("POST", path, {"dest_path": request.destination_path}, document)
-        return response.read(objects.ObjectStats).entry()
+        return response.read(object_documents.ObjectStats).entry()
 
     def _run_copy_prefix(self, request: staging.CopyPrefix, _: Context) -> Iterator[ObjectEntry]:
         """Copy the objects under a prefix. One request per object."""
@@ -284,7 +284,7 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
     def _run_import_listing(self, request: ImportListing, context: Context) -> Imported:
         from graveler.lake.importing.object_listing import listing_name  # few programs import listings
         from graveler.lake.importing.sent_listing import write_listing
-        from graveler.remote.operations import RemoteOperations
+        from graveler.remote.background_operations import RemoteOperations
 
         expect_no_date(request.info)
         branch, options, info, progress = request.branch, request.options, request.info, context.progress

@@ -9,7 +9,7 @@ from graveler.errors import InvalidError
 from graveler.history.names import check_branch
 from graveler.remote.connection import Connection, Query, Response
 from graveler.requests.base import CommitInfo, Request
-from graveler.wire import documents, objects
+from graveler.wire import documents, object_documents
 from graveler.wire.request_shapes import shape_of
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def read_result(request: Request[T], response: Response) -> T:
         case model.Commit:
             result = response.read(documents.Commit).value()
         case model.ObjectEntry:
-            result = response.read(objects.ObjectStats).entry()
+            result = response.read(object_documents.ObjectStats).entry()
     return result  # type: ignore[no-any-return]
 
 

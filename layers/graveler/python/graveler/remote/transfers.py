@@ -26,8 +26,8 @@ from graveler.remote.connection import Connection, OpenFile, Query, branch_path
 from graveler.requests.staging import Upload
 from graveler.storage.objects.presigned import has_opaque_etag
 from graveler.system.progress import ObjectProgress, no_object_progress
-from graveler.wire.config import Config
-from graveler.wire.objects import ObjectStats, PresignMultipartUpload, StagingLocation, UploadTo
+from graveler.wire.config_documents import Config
+from graveler.wire.object_documents import ObjectStats, PresignMultipartUpload, StagingLocation, UploadTo
 
 MAX_WHOLE: Final = 4 << 30
 """Largest file (bytes) uploaded as a whole: S3 accepts 5 GiB."""

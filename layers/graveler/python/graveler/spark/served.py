@@ -35,7 +35,7 @@ from graveler.storage.objects.tree_files import ImmutableFiles
 from graveler.tree.canonical import ends_by
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
-from graveler.wire import documents, objects
+from graveler.wire import documents, object_documents
 
 if TYPE_CHECKING:
     from graveler.storage.objects.s3 import S3Settings
@@ -122,7 +122,7 @@ class ServedRepository(RemoteRepository):
     def new_address(self, branch: str, path: str) -> str:
         """Return an address as :meth:`graveler.lake.repository.OpenRepository.new_address`. One request."""
         location = (*self._base, "branches", branch, "staging", "backing")
-        address = self._connection.get(location, objects.StagingLocation, {"path": path}).physical_address
+        address = self._connection.get(location, object_documents.StagingLocation, {"path": path}).physical_address
         if address is None:
             raise UnavailableError(f"the server returned no address for {path!r}")
         return address

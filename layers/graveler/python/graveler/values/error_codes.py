@@ -15,7 +15,7 @@ from graveler import errors
 from graveler.errors import GravelerError, field_types
 
 ELSEWHERE: Final[Mapping[str, str]] = {
-    "graveler.access.errors": "AuthenticationError IdentityRefusedError NotPermittedError TooManyFailuresError "
+    "graveler.access.refusals": "AuthenticationError IdentityRefusedError NotPermittedError TooManyFailuresError "
     "SourceNotAllowedError OthersNamespaceError PrincipalRuleNotFoundError KeyNotFoundError",
     "graveler.lake.importing.listing_files": "ListingError",
     "graveler.operations.work": "CancelledError",

@@ -7,8 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 from graveler.retention.run_document import RunDescription
 from graveler.retention.runs import Kind, Mode, Outcome
 from graveler.wire.documents import Commit, Pagination
-from graveler.wire.errors import Error
-from graveler.wire.repositories import GCRules
+from graveler.wire.error_documents import Error
+from graveler.wire.repository_documents import GCRules
 
 
 class GarbageCollectionRunCreation(Struct, frozen=True):

@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from graveler.requests.importing import AddressType, ImportChanges
 from graveler.wire.documents import Commit
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 
 class ImportLocation(Struct, frozen=True):

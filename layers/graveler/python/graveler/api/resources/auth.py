@@ -19,7 +19,7 @@ from graveler.api.response import Response, cookie, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.errors import GravelerError
 from graveler.requests.base import Permission
-from graveler.wire.access import (
+from graveler.wire.access_documents import (
     AuthCapabilities,
     AuthenticationToken,
     Credentials,
@@ -32,7 +32,7 @@ from graveler.wire.access import (
     UserList,
 )
 from graveler.wire.documents import Pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 routes = Routes("auth")
 

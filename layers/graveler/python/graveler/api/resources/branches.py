@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from graveler import model
 from graveler.api.background import answer
 from graveler.api.call import Call
-from graveler.api.differences import diff_list, uncommitted_diff
+from graveler.api.difference_pages import diff_list, uncommitted_diff
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once
 from graveler.api.queries import AmountQuery, PageQuery, Query, RequiredText
@@ -21,7 +21,7 @@ from graveler.lake.settings.rules import protecting
 from graveler.requests import committing, merging, refs, staging
 from graveler.requests.base import Permission
 from graveler.tree.split import validate_split
-from graveler.wire.differences import DiffList
+from graveler.wire.difference_documents import DiffList
 from graveler.wire.documents import (
     COMMIT_HEADER,
     SAYS_COMMIT,
@@ -34,8 +34,8 @@ from graveler.wire.documents import (
     ref_document,
     results,
 )
-from graveler.wire.errors import Error
-from graveler.wire.operations import OperationDocument
+from graveler.wire.error_documents import Error
+from graveler.wire.operation_documents import OperationDocument
 from graveler.wire.refs import Reflog, ReflogEntry, ResetCreation, WrittenVersion
 
 routes = Routes("branches")

@@ -19,8 +19,8 @@ from graveler.model import CommitID, MetarangeName
 from graveler.requests import committing
 from graveler.requests.base import Permission
 from graveler.wire.documents import Commit, CommitList, commit_document, pagination, results
-from graveler.wire.errors import Error
-from graveler.wire.operations import OperationDocument
+from graveler.wire.error_documents import Error
+from graveler.wire.operation_documents import OperationDocument
 
 routes = Routes("commits")
 

@@ -8,14 +8,14 @@ from graveler.api.routing import Routes
 from graveler.api.settings import Settings
 from graveler.lake.clock import GRACE
 from graveler.requests.base import Permission
-from graveler.wire.config import (
+from graveler.wire.config_documents import (
     Config,
     GarbageCollectionConfig,
     StorageConfig,
     UsageReport,
     VersionConfig,
 )
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 routes = Routes("config")
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
-from graveler.api.namespaces import check_namespace
+from graveler.api.namespace_checks import check_namespace
 from graveler.api.operation_documents import operations_of
 from graveler.api.queries import Query, RequiredText
 from graveler.api.reserved_names import bare_namespace, forget_bare
@@ -27,8 +27,8 @@ from graveler.lake.dump.chunks import Manifest, get_manifest
 from graveler.operations.dumps import KIND
 from graveler.operations.store import Operation, OperationState
 from graveler.requests.base import Permission
-from graveler.wire.errors import Error
-from graveler.wire.upkeep import (
+from graveler.wire.error_documents import Error
+from graveler.wire.upkeep_documents import (
     DumpDocument,
     DumpList,
     DumpPlace,

@@ -12,9 +12,9 @@ from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.requests.base import Permission
-from graveler.wire.access import ExternalPrincipal, ExternalPrincipalCreation, ExternalPrincipalList
+from graveler.wire.access_documents import ExternalPrincipal, ExternalPrincipalCreation, ExternalPrincipalList
 from graveler.wire.documents import Pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 routes = Routes("external")
 

@@ -29,7 +29,7 @@ from graveler.requests import importing
 from graveler.requests.base import CommitInfo, Permission
 from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses
 from graveler.wire.documents import commit_document
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 from graveler.wire.imports import ImportCreationResponse, ImportLocation, ImportStatus, ImportTerms
 
 routes = Routes("import")

@@ -30,8 +30,8 @@ from graveler.operations.report_documents import read_report
 from graveler.operations.store import OperationState
 from graveler.requests.base import Permission
 from graveler.wire.documents import MAX_PER_PAGE, Pagination, commit_document
-from graveler.wire.errors import Error
-from graveler.wire.ingest import (
+from graveler.wire.error_documents import Error
+from graveler.wire.ingest_documents import (
     IngestMade,
     IngestNotMade,
     IngestReplay,

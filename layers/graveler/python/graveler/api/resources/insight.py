@@ -13,7 +13,7 @@ from graveler.api.routing import Routes
 from graveler.lake.reading.summary import Summary
 from graveler.model import CommonPrefix, Conflict, MergeStrategy, ObjectEntry
 from graveler.requests.base import Permission
-from graveler.wire.differences import (
+from graveler.wire.difference_documents import (
     Annotation,
     AnnotationList,
     ConflictDocument,
@@ -25,9 +25,9 @@ from graveler.wire.differences import (
     UsagePartDocument,
 )
 from graveler.wire.documents import SAYS_COMMIT, Commit, Pagination, commit_document, commit_headers, pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 from graveler.wire.refs import StrategyName
-from graveler.wire.upkeep import FsckFinding, FsckSummary
+from graveler.wire.upkeep_documents import FsckFinding, FsckSummary
 
 routes = Routes("insight")
 

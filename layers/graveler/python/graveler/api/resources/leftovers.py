@@ -13,7 +13,7 @@ from graveler.lake.opening.repositories import DeletedRepository
 from graveler.requests.base import Permission
 from graveler.retention.leftovers import Leftovers
 from graveler.wire.documents import MAX_PER_PAGE, Pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 from graveler.wire.garbage import (
     DeletedRepositoryDocument,
     DeletedRepositoryList,

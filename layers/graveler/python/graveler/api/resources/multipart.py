@@ -14,8 +14,8 @@ from graveler.api.routing import Routes
 from graveler.lake.objects import uploads
 from graveler.lake.objects.uploads import PartedUpload
 from graveler.requests.base import Permission
-from graveler.wire.errors import Error
-from graveler.wire.objects import (
+from graveler.wire.error_documents import Error
+from graveler.wire.object_documents import (
     AbortPresignMultipartUpload,
     CompletePresignMultipartUpload,
     ObjectStats,

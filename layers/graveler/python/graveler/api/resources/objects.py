@@ -23,8 +23,8 @@ from graveler.system.pauses import require_cached
 from graveler.tree.record import encode_key
 from graveler.values.error_codes import code_of, fields_of
 from graveler.wire.documents import COMMIT_HEADER, SAYS_STATE, STATE_HEADER, commit_headers, pagination
-from graveler.wire.errors import Error, ObjectError
-from graveler.wire.objects import (
+from graveler.wire.error_documents import Error, ObjectError
+from graveler.wire.object_documents import (
     ListedObject,
     ListedPage,
     ObjectCopyCreation,

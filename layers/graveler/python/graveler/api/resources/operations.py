@@ -9,8 +9,8 @@ from graveler.api.routing import Routes
 from graveler.errors import NotFoundError, PreconditionError
 from graveler.requests.base import Permission
 from graveler.wire.documents import Pagination
-from graveler.wire.errors import Error
-from graveler.wire.operations import OperationDocument, OperationList
+from graveler.wire.error_documents import Error
+from graveler.wire.operation_documents import OperationDocument, OperationList
 
 routes = Routes("operations")
 

@@ -3,8 +3,8 @@
 import time
 
 from graveler.access.audit import AuditLine, record
-from graveler.access.errors import IdentityRefusedError
 from graveler.access.principal_rules import PrincipalRule
+from graveler.access.refusals import IdentityRefusedError
 from graveler.api.call import Call
 from graveler.api.errors import NOT_IMPLEMENTED, ApiError, bad_request, status_and_error
 from graveler.api.queries import PageQuery
@@ -12,7 +12,7 @@ from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.errors import GravelerError
 from graveler.requests.base import Permission
-from graveler.wire.access import (
+from graveler.wire.access_documents import (
     AuthenticationToken,
     ExternalLoginInformation,
     PrincipalRuleCreation,
@@ -20,7 +20,7 @@ from graveler.wire.access import (
     PrincipalRuleList,
 )
 from graveler.wire.documents import MAX_PER_PAGE, Pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 routes = Routes("principals")
 

@@ -6,7 +6,7 @@ from msgspec import field
 
 from graveler.api.background import answer
 from graveler.api.call import Call
-from graveler.api.differences import against, committed_diff, diff_list, outlined_diff, uncommitted_diff
+from graveler.api.difference_pages import against, committed_diff, diff_list, outlined_diff, uncommitted_diff
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
@@ -15,10 +15,10 @@ from graveler.errors import GravelerError, MergeConflictError, TouchedError
 from graveler.model import Change, Commit
 from graveler.requests import merging
 from graveler.requests.base import Permission
-from graveler.wire.differences import Diff, DiffList
+from graveler.wire.difference_documents import Diff, DiffList
 from graveler.wire.documents import SAYS_COMMITS, commit_headers
-from graveler.wire.errors import NO_COMMON_HISTORY_CODE, Error, document
-from graveler.wire.operations import OperationDocument
+from graveler.wire.error_documents import NO_COMMON_HISTORY_CODE, Error, document
+from graveler.wire.operation_documents import OperationDocument
 from graveler.wire.refs import MergeBase, MergeRefusal, MergeResult
 
 routes = Routes("refs")

@@ -8,7 +8,7 @@ from graveler.access.sources import ImportSources as AllowedSources
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once
-from graveler.api.namespaces import check_namespace
+from graveler.api.namespace_checks import check_namespace
 from graveler.api.queries import ForceQuery, PageQuery, Query
 from graveler.api.reserved_names import note_bare
 from graveler.api.response import Response, json_response, no_content
@@ -21,8 +21,8 @@ from graveler.model import Repository as KnownRepository
 from graveler.requests import settings
 from graveler.requests.base import Permission
 from graveler.wire.documents import MAX_PER_PAGE, Pagination, Repository, RepositoryList, repository_document
-from graveler.wire.errors import NO_RULES_CODE, Error
-from graveler.wire.repositories import (
+from graveler.wire.error_documents import NO_RULES_CODE, Error
+from graveler.wire.repository_documents import (
     GCRule,
     GCRules,
     ImportSources,

@@ -6,8 +6,8 @@ from graveler.api.errors import ApiError, bad_request
 from graveler.api.origins import expect_no_other_page
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
-from graveler.wire.access import CredentialsWithSecret, Setup, SetupState
-from graveler.wire.errors import Error
+from graveler.wire.access_documents import CredentialsWithSecret, Setup, SetupState
+from graveler.wire.error_documents import Error
 
 routes = Routes("setup")
 

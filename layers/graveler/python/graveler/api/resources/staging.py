@@ -16,8 +16,8 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests import staging
 from graveler.requests.base import Permission
-from graveler.wire.errors import Error
-from graveler.wire.objects import (
+from graveler.wire.error_documents import Error
+from graveler.wire.object_documents import (
     LinkedObjects,
     Links,
     ObjectStats,

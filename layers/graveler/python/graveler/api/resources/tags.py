@@ -8,7 +8,7 @@ from graveler.api.routing import Routes
 from graveler.requests import refs
 from graveler.requests.base import Permission
 from graveler.wire.documents import Ref, RefList, pagination, ref_document, results
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 routes = Routes("tags")
 

@@ -14,7 +14,7 @@ from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.requests.base import Permission
 from graveler.wire.documents import Pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 routes = Routes("not implemented")
 

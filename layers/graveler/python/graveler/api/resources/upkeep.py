@@ -24,8 +24,8 @@ from graveler.requests.base import Permission
 from graveler.retention import space_operation
 from graveler.retention.space import Space
 from graveler.wire.documents import MAX_PER_PAGE, Pagination
-from graveler.wire.errors import Error
-from graveler.wire.upkeep import Check, CheckCreation, SpaceCreation, SpaceMeasurement, Started
+from graveler.wire.error_documents import Error
+from graveler.wire.upkeep_documents import Check, CheckCreation, SpaceCreation, SpaceMeasurement, Started
 
 routes = Routes("upkeep")
 

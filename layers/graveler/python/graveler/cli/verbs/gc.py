@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from graveler.model import RetentionRules
-    from graveler.remote.garbage import RemoteGarbage, RemoteLeftovers
+    from graveler.remote.garbage_collection import RemoteGarbage, RemoteLeftovers
     from graveler.retention.forecast import Outlook
     from graveler.retention.garbage import Garbage
     from graveler.retention.holds import Hold
@@ -429,7 +429,7 @@ def purge(
 def leftovers_of(lake: Named | None) -> "Leftovers | RemoteLeftovers":
     """Return what deleted repositories have left in a lake."""
     if (connection := connection_to(lake)) is not None:
-        from graveler.remote.garbage import RemoteLeftovers
+        from graveler.remote.garbage_collection import RemoteLeftovers
 
         return RemoteLeftovers(connection)
     from graveler.retention.leftovers import Leftovers
@@ -440,7 +440,7 @@ def leftovers_of(lake: Named | None) -> "Leftovers | RemoteLeftovers":
 
 def _garbage(name: str, lake: Named | None) -> "Garbage | RemoteGarbage":
     if (connection := connection_to(lake)) is not None:
-        from graveler.remote.garbage import RemoteGarbage
+        from graveler.remote.garbage_collection import RemoteGarbage
 
         return RemoteGarbage(connection, parse_repository(name))
     return _own_garbage(name, lake, None)
@@ -459,7 +459,7 @@ def _collect(name: str, lake: Named | None, mode: "Mode | None") -> "RunDescript
     from graveler.retention.runs import Mode
 
     if (connection := connection_to(lake)) is not None:
-        from graveler.remote.garbage import RemoteGarbage
+        from graveler.remote.garbage_collection import RemoteGarbage
 
         return RemoteGarbage(connection, parse_repository(name)).collect(mode)
     garbage = _own_garbage(name, lake, mode)

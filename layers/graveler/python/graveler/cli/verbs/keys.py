@@ -14,7 +14,7 @@ from graveler.cli.values import limits_text, listed_limits, moment, read_role
 if TYPE_CHECKING:
     from graveler.access.authentication import Access
     from graveler.access.keys import AccessKey
-    from graveler.remote.keys import RemoteKeys
+    from graveler.remote.access_keys import RemoteKeys
 
 app = Commands(help="Create, list and revoke access keys for the server of a lake.")
 
@@ -142,7 +142,7 @@ def rotate_signing(yes: Yes = False, lake: LakeOption = None, as_json: AsJson = 
 
 def _open_access(lake: Named | None) -> "Access | RemoteKeys":
     if (connection := connection_to(lake)) is not None:
-        from graveler.remote.keys import RemoteKeys
+        from graveler.remote.access_keys import RemoteKeys
 
         return RemoteKeys(connection)
     from graveler.access.authentication import Access

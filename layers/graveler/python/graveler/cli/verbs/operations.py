@@ -16,7 +16,7 @@ from graveler.errors import CorruptError
 
 if TYPE_CHECKING:
     from graveler.operations.store import Operation, Operations, WorkDone
-    from graveler.remote.operations import RemoteOperations
+    from graveler.remote.background_operations import RemoteOperations
 
 app = Commands(help="Show and cancel operations that run in the background, on a server or on AWS.")
 
@@ -104,7 +104,7 @@ def cancel(repository: Repository, operation: OperationID, lake: LakeOption = No
 
 def _operations(lake: Named | None, repository: str | None) -> "Operations | RemoteOperations":
     if (connection := connection_to(lake)) is not None:
-        from graveler.remote.operations import RemoteOperations
+        from graveler.remote.background_operations import RemoteOperations
 
         return RemoteOperations(connection, parse_repository(repository))
     from graveler.operations.store import Operations
@@ -115,7 +115,7 @@ def _operations(lake: Named | None, repository: str | None) -> "Operations | Rem
 
 def _cancel(lake: Named | None, repository: str, operation: str) -> "Operation":
     if (connection := connection_to(lake)) is not None:
-        from graveler.remote.operations import RemoteOperations
+        from graveler.remote.background_operations import RemoteOperations
 
         return RemoteOperations(connection, repository).cancel(operation)
     from graveler.operations.dispatcher import Dispatcher

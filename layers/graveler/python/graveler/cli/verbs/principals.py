@@ -14,7 +14,7 @@ from graveler.cli.values import limits_text, listed_limits, moment, read_role
 if TYPE_CHECKING:
     from graveler.access.authentication import Access
     from graveler.access.principal_rules import PrincipalRule
-    from graveler.remote.principals import RemotePrincipals
+    from graveler.remote.principal_rules import RemotePrincipals
 
 app = Commands(help="Manage which AWS principals can log in to the server of a lake.")
 
@@ -116,7 +116,7 @@ def remove(
 
 def _open(lake: Named | None) -> "Access | RemotePrincipals":
     if (connection := connection_to(lake)) is not None:
-        from graveler.remote.principals import RemotePrincipals
+        from graveler.remote.principal_rules import RemotePrincipals
 
         return RemotePrincipals(connection)
     from graveler.access.authentication import Access

@@ -69,7 +69,7 @@ def du(
 def _space(name: str, lake: Named | None) -> "Space":
     """Return the space of a repository, counted here or at the lake's server."""
     if (connection := connection_to(lake)) is not None:
-        from graveler.remote.upkeep import RemoteUpkeep
+        from graveler.remote.checks_and_dumps import RemoteUpkeep
 
         return RemoteUpkeep(connection, name).space()
     from graveler.retention.space import space  # not for --help

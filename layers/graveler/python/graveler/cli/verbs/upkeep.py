@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.dump.restore import Restored
     from graveler.lake.fsck.findings import Finding, Report
-    from graveler.remote.upkeep import RemoteUpkeep
-    from graveler.wire.upkeep import DumpDocument
+    from graveler.remote.checks_and_dumps import RemoteUpkeep
+    from graveler.wire.upkeep_documents import DumpDocument
 
 _SHOWN_REFS = 8
 _SHOWN_COMMITS = 5
@@ -326,7 +326,7 @@ def _served(lake: Named | None, name: str) -> "RemoteUpkeep | None":
     connection = connection_to(lake)
     if connection is None:
         return None
-    from graveler.remote.upkeep import RemoteUpkeep
+    from graveler.remote.checks_and_dumps import RemoteUpkeep
 
     return RemoteUpkeep(connection, name)
 
@@ -335,7 +335,7 @@ def _dumps(lake: Named | None, location: str) -> list[tuple[str, str]]:
     """Return the IDs of dumps, and the namespace that holds them."""
     of_repository = scheme_of(location) != "" or "://" not in location
     if (connection := connection_to(lake)) is not None:
-        from graveler.remote.upkeep import RemoteUpkeep, dumps_in
+        from graveler.remote.checks_and_dumps import RemoteUpkeep, dumps_in
 
         if of_repository:
             return RemoteUpkeep(connection, parse_repository(location)).dumps()

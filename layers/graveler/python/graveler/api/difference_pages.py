@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from graveler.lake.repository import OpenRepository
 from graveler.model import Change, ChangeOutline, ChangeType, ObjectEntry, Page
-from graveler.wire.differences import Diff, DiffList, DiffObjectStat, DiffType
+from graveler.wire.difference_documents import Diff, DiffList, DiffObjectStat, DiffType
 from graveler.wire.documents import Pagination, pagination
 
 T = TypeVar("T")

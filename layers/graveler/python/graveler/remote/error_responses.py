@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from graveler.access.errors import AuthenticationError
+from graveler.access.refusals import AuthenticationError
 from graveler.errors import (
     BusyError,
     ConflictError,
@@ -16,7 +16,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.values.error_codes import rebuild
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 _GROUPS: Final[Mapping[int, type[GravelerError]]] = {
     401: ForbiddenError,

@@ -10,9 +10,9 @@ from graveler.errors import CorruptError, UnavailableError
 from graveler.operations.failures import reason
 from graveler.operations.store import Operation, OperationState, WorkDone
 from graveler.remote.connection import Connection
-from graveler.remote.errors import refusal
-from graveler.wire.errors import Error
-from graveler.wire.operations import OperationDocument, OperationList
+from graveler.remote.error_responses import refusal
+from graveler.wire.error_documents import Error
+from graveler.wire.operation_documents import OperationDocument, OperationList
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
 """Seconds between two polls: the first pause, and the longest."""

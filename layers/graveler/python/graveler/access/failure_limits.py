@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.access.errors import TooManyFailuresError
 from graveler.access.keys import Proof
+from graveler.access.refusals import TooManyFailuresError
 from graveler.system.forks import new_lock
 
 MOST: Final = 10

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from graveler.ingest.results import Outcome
 from graveler.ingest.rules import MESSAGE, CommitPolicy, Deletes, Overwrites
 from graveler.wire.documents import Commit, Pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 
 class IngestRule(Struct, frozen=True):

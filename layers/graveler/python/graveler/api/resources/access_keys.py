@@ -6,9 +6,9 @@ from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.requests.base import Permission
-from graveler.wire.access import AccessKeyCreation, AccessKeyDocument, AccessKeyList, AccessKeyWithSecret
+from graveler.wire.access_documents import AccessKeyCreation, AccessKeyDocument, AccessKeyList, AccessKeyWithSecret
 from graveler.wire.documents import MAX_PER_PAGE, Pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 routes = Routes("keys")
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from graveler.access.keys import AccessKey, KeyWithSecret
 from graveler.access.permissions import Role
 from graveler.remote.connection import Connection
-from graveler.wire.access import AccessKeyCreation, AccessKeyDocument, AccessKeyList, AccessKeyWithSecret
+from graveler.wire.access_documents import AccessKeyCreation, AccessKeyDocument, AccessKeyList, AccessKeyWithSecret
 from graveler.wire.mapping import mapped
 
 _KEYS = ("auth", "keys")

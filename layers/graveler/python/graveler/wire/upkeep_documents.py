@@ -5,7 +5,7 @@ from msgspec import UNSET, Struct, UnsetType
 from graveler.lake.fsck.findings import Report, Scope
 from graveler.retention.space import Space
 from graveler.wire.documents import Pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 
 
 class Started(Struct, frozen=True):

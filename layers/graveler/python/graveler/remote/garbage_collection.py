@@ -5,9 +5,9 @@ from typing import Final, TypeVar
 
 from graveler.lake.opening.repositories import DeletedRepository
 from graveler.model import CommitID, RepositoryUID, RetentionRules
+from graveler.remote.background_operations import RemoteOperations
 from graveler.remote.connection import Connection
-from graveler.remote.operations import RemoteOperations
-from graveler.remote.settings import rules_document
+from graveler.remote.repository_settings import rules_document
 from graveler.retention.garbage import RulesPreview
 from graveler.retention.holds import Hold
 from graveler.retention.leftovers import Purged, find_deleted

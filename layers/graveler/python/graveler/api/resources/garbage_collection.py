@@ -23,7 +23,7 @@ from graveler.retention.operation import KIND, CollectRequest
 from graveler.retention.run_document import RunDescription
 from graveler.retention.runs import Runs, Tally
 from graveler.wire.documents import MAX_PER_PAGE, Pagination, commit_document, pagination
-from graveler.wire.errors import Error
+from graveler.wire.error_documents import Error
 from graveler.wire.garbage import (
     GarbageCollectionFile,
     GarbageCollectionFiles,

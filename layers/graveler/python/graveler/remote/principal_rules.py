@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from graveler.access.permissions import Role
 from graveler.access.principal_rules import PrincipalRule
 from graveler.remote.connection import Connection
-from graveler.wire.access import PrincipalRuleCreation, PrincipalRuleDocument, PrincipalRuleList
+from graveler.wire.access_documents import PrincipalRuleCreation, PrincipalRuleDocument, PrincipalRuleList
 from graveler.wire.mapping import mapped
 
 _RULES = ("auth", "principals")

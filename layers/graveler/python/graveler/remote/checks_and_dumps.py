@@ -12,12 +12,12 @@ from graveler.lake.dump.history import MissingParent
 from graveler.lake.dump.restore import Restored
 from graveler.lake.fsck.findings import Finding, Report
 from graveler.model import CommitID
+from graveler.remote.background_operations import RemoteOperations
 from graveler.remote.connection import Connection, Listed
-from graveler.remote.operations import RemoteOperations
 from graveler.remote.reading import RemoteReader
 from graveler.retention.space import Holding, Space
 from graveler.wire.documents import Pagination
-from graveler.wire.upkeep import CheckCreation, DumpDocument, DumpList, RestoredDocument, Started
+from graveler.wire.upkeep_documents import CheckCreation, DumpDocument, DumpList, RestoredDocument, Started
 
 _LONG: Final = 6 * 3600.0
 """Seconds that a server may take for a request that it answers when the work is done."""

@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from graveler.model import DEFAULT_CONTENT_TYPE, CommonPrefix, ObjectEntry
 from graveler.wire.documents import Pagination
-from graveler.wire.errors import ObjectError
+from graveler.wire.error_documents import ObjectError
 
 
 class ObjectStats(Struct, frozen=True, kw_only=True, gc=False):

@@ -9,7 +9,7 @@ from graveler.model import RetentionRules
 from graveler.remote.reading import RemoteReader
 from graveler.requests import settings
 from graveler.requests.base import Request
-from graveler.wire import repositories
+from graveler.wire import repository_documents
 
 _ATTEMPTS: Final = 8
 """Attempts to change settings that concurrent writers change too."""
@@ -59,7 +59,7 @@ class RemoteSettings(RemoteReader):
         raise BusyError(f"others keep changing the protected branches of {self._name!r}; try again")
 
     def _put_protection(self, patterns: Sequence[str], if_match: str | None, *, force: bool) -> None:
-        rules = [repositories.ProtectionRule(pattern) for pattern in dict.fromkeys(patterns)]
+        rules = [repository_documents.ProtectionRule(pattern) for pattern in dict.fromkeys(patterns)]
         condition = {} if if_match is None else {"if-match": f'"{if_match}"'}
         path = (*self._base, "settings", "branch_protection")
         self._connection.call("PUT", path, {"force": force}, rules, headers=condition)
@@ -69,7 +69,7 @@ class RemoteSettings(RemoteReader):
         self._connection.call("PUT", path, {"force": request.force}, rules_document(request.rules))
 
     def _set_import_sources(self, request: settings.SetImportSources, _: Context) -> None:
-        body = repositories.ImportSources(None if request.prefixes is None else list(request.prefixes))
+        body = repository_documents.ImportSources(None if request.prefixes is None else list(request.prefixes))
         self._connection.call("PUT", (*self._base, "settings", "import_sources"), {"force": request.force}, body)
 
 
@@ -84,7 +84,7 @@ SETTINGS_RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteSettings, Any, 
 }
 
 
-def rules_document(rules: RetentionRules) -> repositories.GCRules:
+def rules_document(rules: RetentionRules) -> repository_documents.GCRules:
     """Return the API's document for retention rules."""
-    branches = [repositories.GCRule(name, days) for name, days in rules.branches.items()]
-    return repositories.GCRules(rules.default_days, branches)
+    branches = [repository_documents.GCRule(name, days) for name, days in rules.branches.items()]
+    return repository_documents.GCRules(rules.default_days, branches)
