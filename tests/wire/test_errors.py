@@ -176,7 +176,7 @@ OF_LIBRARIES = {
     "location/configuration.py",
     "spark/jvm.py",
     "storage/tables/dynamodb.py",
-    "storage/tables/sqlite.py",
+    "storage/tables/sqlite_errors.py",
     "tree/sstable.py",
 }
 """Where errors of others are told apart by their sentence, since they have nothing else."""
