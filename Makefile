@@ -122,9 +122,9 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	        pyproject.toml - --group recipe-$$recipe -o docs/recipes/locks/$$recipe.lock || exit 1; \
 	done
 
-# What needs a deployed whole, or an environment of its own, is marked "ci", and runs in `make test-all`.
+# Tests that need a full deployment, or an environment of their own, are marked "ci", and run in `make test-all`.
 MARKED ?= not ci
-# A deployed whole keeps its tests waiting: a third worker goes on meanwhile.
+# Tests of the deployment mostly wait, so `make test-all` runs a third worker.
 WORKERS ?= 2
 PYTEST := -m pytest -n $(WORKERS) --durations=10 --hypothesis-seed=$(SEED)
 
@@ -132,10 +132,10 @@ test: setup spark-tools  ## the promises of each room, in some 20 minutes on a q
 	@$(SPARK_VENV)/bin/python $(PYTEST) -n 2 --dist loadfile -m '$(MARKED)' tests/spark
 	@$(BIN)/python $(PYTEST) -m '$(MARKED)' --ignore=tests/spark tests
 
-test-deployed: setup deploy-tools  ## the stacks and their rights, and the story of a lake in a deployed whole
+test-deployed: setup deploy-tools  ## the stacks and their rights, and the story of a lake in a full deployment
 	@$(BIN)/python $(PYTEST) $(addprefix --ignore=tests/infra/test_,acceptance.py ingest.py layer.py operations.py) tests/infra
 
-test-all: setup spark-tools deploy-tools test-spark35 test-each  ## all tests, with Spark 3.5, every Python here and a deployed whole
+test-all: setup spark-tools deploy-tools test-spark35 test-each  ## all tests, with Spark 3.5, every Python here and a full deployment
 	@$(MAKE) --no-print-directory test MARKED= WORKERS=3
 
 test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
@@ -187,17 +187,17 @@ soak-spark soak-tests: export GRAVELER_MEMORY_RECORDS ?= 3000000
 soak-spark soak-tests: export GRAVELER_INGEST_EVENTS ?= 4000
 soak-spark soak-tests: export GRAVELER_EXECUTIONS ?= 10000
 
-soak-spark: setup spark-tools  ## of it, what runs on Spark, and all of that on Spark 3.5 too
+soak-spark: setup spark-tools  ## the part of `make soak` on Spark 4, and all tests of Spark on 3.5 too
 	@$(SPARK_VENV)/bin/python -m pytest -v -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark
 	@$(MAKE) --no-print-directory test-spark35 TESTS=tests/spark
 
-soak-tests: setup deploy-tools  ## of it, the other rooms whose tests have long forms
+soak-tests: setup deploy-tools  ## the part of `make soak` in the other rooms whose tests have long forms
 	@$(BIN)/python -m pytest -v -n 2 --durations=40 --hypothesis-seed=$(SEED) $(SOAKED)
 
-soak-recipes: setup  ## of it, the recipes of docs/recipes that need other packages, each in an environment from its lock file; 5 GB
+soak-recipes: setup  ## the part of `make soak` with the recipes of docs/recipes that need other packages, each in an environment from its lock file; 5 GB
 	@$(BIN)/python -m pytest -v tests/recipes/soak_environments.py
 
-soak-mutations: setup spark-tools  ## of it: lines that keep promises, each removed; a test has to miss it
+soak-mutations: setup spark-tools  ## the part of `make soak` that removes each line that keeps a promise; a test has to fail
 	@$(BIN)/python -m tests.mutations
 
 openapi: setup  ## write docs/openapi.json again, from the routes

@@ -93,7 +93,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     that were tried in them."""
     if left := config.stash[_LEFT]:
         terminalreporter.write_line(
-            f"left to `make test-all`: {left} tests: deployed wholes, own environments, more servers, searches"
+            f"left to `make test-all`: {left} tests: full deployments, own environments, more servers, searches"
         )
     recorded = [
         value
