@@ -1747,7 +1747,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "strangers",
         "a writer cannot give a branch a protected name",
         "api/resources/branches.py",
-        "if _is_admins(call, opened, request.new) and not opened.branch(request.old).hidden:",
+        "if _needs_admin(call, opened, request.new) and not opened.branch(request.old).hidden:",
         "if False:",
         "security/test_protected_branches.py::test_a_protected_name_is_an_admins_to_give",
     ),

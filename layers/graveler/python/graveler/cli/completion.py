@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import typer
 
-from graveler.cli.defaults import ask, default, default_branch
+from graveler.cli.defaults import begin_command, default, default_branch
 from graveler.cli.locations import Named, open_lake
 from graveler.cli.options import named_location
 from graveler.errors import GravelerError
@@ -131,7 +131,7 @@ def _repository_of(context: typer.Context) -> str:
     for word in words[:-1] if line[-1:].strip() else words:
         if scheme := scheme_of(word):
             return word.removeprefix(scheme).partition("/")[0]
-    ask(_named(context))
+    begin_command(_named(context))
     place = default()
     return "" if place is None else place.repository
 
@@ -158,7 +158,7 @@ def _objects(context: typer.Context, incomplete: str) -> list[str]:
 def _in_default(context: typer.Context, incomplete: str) -> list[str]:
     """Return paths in the default repository that start so."""
     named = _named(context)
-    ask(named)
+    begin_command(named)
     place = default()
     if place is None:
         return []

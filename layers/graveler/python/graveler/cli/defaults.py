@@ -20,7 +20,7 @@ _USED: "Final[ContextVar[DefaultPlace | None]]" = ContextVar("_USED", default=No
 """The default repository that the command has used."""
 
 
-def ask(named: "Named | None") -> None:
+def begin_command(named: "Named | None") -> None:
     """Begin a command whose options name this lake, or none."""
     set_lake_options(named)
     _USED.set(None)
@@ -52,20 +52,20 @@ def used_default() -> str:
     place = _USED.get()
     if place is None:
         return ""
-    where = f"{place.repository}/{place.branch}" if place.branch else place.repository
-    return f"The default repository, lakefs://{where}, comes from {place.by}"
+    address = f"{place.repository}/{place.branch}" if place.branch else place.repository
+    return f"The default repository, lakefs://{address}, comes from {place.by}"
 
 
 def unbound() -> str:
-    """Return a sentence on a repository that an older version kept for no lake in particular; "" without one."""
+    """Return a sentence on a repository that an older version stored for no lake in particular; "" without one."""
     from graveler.location.environment import unbound_default
 
     place = unbound_default(lake_options())
     if place is None:
         return ""
-    where = f"{place.repository}/{place.branch}" if place.branch else place.repository
+    address = f"{place.repository}/{place.branch}" if place.branch else place.repository
     return (
-        f"; {place.by} names lakefs://{where} but no lake, so it counts for none: `graveler use lakefs://{where}` chooses it "
+        f"; {place.by} names lakefs://{address} but no lake, so it counts for none: `graveler use lakefs://{address}` chooses it "
         "here"
     )
 

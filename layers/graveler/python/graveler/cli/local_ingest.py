@@ -37,8 +37,8 @@ class LocalIngest(Ingester):
         return self._store.remove(self._lake.repository(repository).repository, name)
 
     def all_rules(self) -> Iterator[tuple[str, tuple[Rule, ...]]]:
-        """Yield the repositories that have rules, with their rules. Those left by deleted repositories are omitted, even if their
-        name is used again. So are damaged ones, which :meth:`commit_due` names."""
+        """Yield the repositories that have rules, with their rules. Those left by deleted repositories are omitted, even if
+        their name is used again. So are damaged ones, which :meth:`commit_due` reports."""
         for stored in self._store.all():
             try:
                 opened = self._lake.repository(stored.repository)

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from graveler.cli.defaults import ask
+from graveler.cli.defaults import begin_command
 from graveler.errors import InvalidError
 from graveler.location.environment import Named
 
@@ -21,7 +21,7 @@ def named_location(context: typer.Context, lake: Named | None = None) -> Named:
         **{field.name: before[field.name] for field in fields(Named) if field.name in before}, by_options=True
     )
     named = named if lake is None else replace(named, lake=lake.lake)
-    ask(named)
+    begin_command(named)
     return named
 
 

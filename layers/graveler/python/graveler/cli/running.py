@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import typer
 
 from graveler.cli.completion import join_words
-from graveler.cli.defaults import ask
+from graveler.cli.defaults import begin_command
 from graveler.cli.exits import ExitCode, report, report_usage
 from graveler.cli.locations import forget_named
 from graveler.cli.terminal import json_if_wanted
@@ -31,7 +31,7 @@ def run_line(command: CommandTree, arguments: Sequence[str]) -> int:
 def _run_line(command: CommandTree, arguments: Sequence[str]) -> int:
     forget_named()
     forget_parsed()
-    ask(None)
+    begin_command(None)
     os.environ.update(join_words(dict(os.environ)))
     try:
         result = command.main(list(arguments) or ["--help"], prog_name="graveler", standalone_mode=False)

@@ -86,7 +86,7 @@ def create_branch(call: Call, repository: str, request: refs.CreateBranch) -> Re
     """
     call.identity.require(Permission.WRITE, repository, request.name)
     opened = call.lake.repository(repository, request.source)
-    if not request.hidden and _is_admins(call, opened, request.name):
+    if not request.hidden and _needs_admin(call, opened, request.name):
         call.identity.require(Permission.ADMIN, repository, request.name)
 
     def create() -> Response:
@@ -200,7 +200,7 @@ def rename_branch(call: Call, repository: str, request: refs.RenameBranch) -> Re
     opened = call.lake.repository(repository)
 
     def rename() -> Response:
-        if _is_admins(call, opened, request.new) and not opened.branch(request.old).hidden:
+        if _needs_admin(call, opened, request.new) and not opened.branch(request.old).hidden:
             call.identity.require(Permission.ADMIN, repository, request.new)
         return json_response(ref_document(opened.run(request, Context(by=call.committer))))
 
@@ -253,8 +253,8 @@ def revert_branch(call: Call, repository: str, request: merging.Revert) -> Respo
         raise
 
 
-def _is_admins(call: Call, opened: OpenRepository, branch: str) -> bool:
-    """Return whether the branch name is protected and the caller no admin, and thus out of reach. No request."""
+def _needs_admin(call: Call, opened: OpenRepository, branch: str) -> bool:
+    """Return whether the caller would have to be an admin: the branch name is protected, and the caller is none. No request."""
     protected = opened.repository.settings.protected
     return not call.identity.allows(Permission.ADMIN, opened.repository.name, branch) and (
         protecting(branch, protected) is not None
@@ -294,7 +294,7 @@ def rewrite_branch(call: Call, repository: str, request: committing.Rewrite) -> 
     protected branch.
     """
     opened = call.lake.repository(repository)
-    if _is_admins(call, opened, request.branch):
+    if _needs_admin(call, opened, request.branch):
         call.identity.require(Permission.ADMIN, repository, request.branch)
     validate_split(request.split)
     if request.split.min_size < SMALLEST_RANGE:

@@ -297,7 +297,7 @@ def _conflicts_as_json(screen: Screen) -> Iterator[None]:
 
 
 def _objects_of(repository: "AnyRepository", branch: str, *, quiet: bool) -> int | None:
-    """Return about how many objects the merged tree will have, if somebody sees the progress: those of the branch."""
+    """Return the number of objects of the branch, which is about that of the merged tree; None if no progress is shown."""
     return repository.du(repository.branch(branch).commit_id).objects if shows_progress(quiet=quiet) else None
 
 
@@ -317,12 +317,12 @@ def _strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":
 
     strategies: dict[str, MergeStrategy] = {}
     for text in by_prefix:
-        prefix, _, who = text.rpartition("=")
-        if not prefix or who not in ("source-wins", "dest-wins"):
+        prefix, _, winner = text.rpartition("=")
+        if not prefix or winner not in ("source-wins", "dest-wins"):
             raise InvalidError(f"--strategy-for {text!r} is not of the form PREFIX=source-wins or PREFIX=dest-wins")
         if prefix in strategies:
             raise InvalidError(f"--strategy-for names prefix {prefix!r} twice; give each prefix once")
-        strategies[check_utf8("--strategy-for", prefix)] = MergeStrategy(who)
+        strategies[check_utf8("--strategy-for", prefix)] = MergeStrategy(winner)
     return MergeStrategies(MergeStrategy(strategy), tuple(strategies.items()))
 
 

@@ -54,16 +54,16 @@ def blame(
     whole_folder = recursive or not target.path or target.path.endswith("/")
     screen = output(as_json=as_json)
     entries = _folder(repository, target, "" if recursive else "/") if whole_folder else _object(repository, target)
-    start = next(entries, None)
-    if start is None and target.path:
+    first_entry = next(entries, None)
+    if first_entry is None and target.path:
         raise NothingBelowError(target.path, target.ref)
-    for path, folder, commit in () if start is None else chain((start,), entries):
-        who = f"{moment(commit.created)}  {screen.safe(commit.committer)}".rstrip()
-        shown = screen.paint(screen.safe(path), "blue", "bold") if folder else screen.safe(path)
+    for path, is_folder, commit in () if first_entry is None else chain((first_entry,), entries):
+        origin = f"{moment(commit.created)}  {screen.safe(commit.committer)}".rstrip()
+        shown = screen.paint(screen.safe(path), "blue", "bold") if is_folder else screen.safe(path)
         subject = screen.safe(first_line(commit.message))
         screen.answer(
-            {"type": "prefix" if folder else "object", "path": path, "commit": commit_json(commit)},
-            f"{screen.paint(commit.id[:SHORT], 'yellow')}  {screen.paint(who, 'dim')}  {shown}  {subject}".rstrip(),
+            {"type": "prefix" if is_folder else "object", "path": path, "commit": commit_json(commit)},
+            f"{screen.paint(commit.id[:SHORT], 'yellow')}  {screen.paint(origin, 'dim')}  {shown}  {subject}".rstrip(),
         )
 
 
@@ -71,12 +71,12 @@ def _object(repository: "AnyRepository", target: ObjectURI) -> Iterator[tuple[st
     yield target.path, False, repository.blame(target.ref, target.path)
 
 
-def _folder(repository: "AnyRepository", folder: ObjectURI, cut: str) -> Iterator[tuple[str, bool, "Commit"]]:
+def _folder(repository: "AnyRepository", folder: ObjectURI, delimiter: str) -> Iterator[tuple[str, bool, "Commit"]]:
     """Yield path, whether it is a folder, and the commit."""
     from graveler.model import CommonPrefix
 
     start = repository.commit_of(folder.ref).id  # pinned, so that a branch that moves meanwhile does not mix two states
     for item, commit in items(
-        lambda after: repository.annotate(start, prefix=folder.path, after=after, delimiter=cut, amount=_PAGE)
+        lambda after: repository.annotate(start, prefix=folder.path, after=after, delimiter=delimiter, amount=_PAGE)
     ):
         yield item.path, isinstance(item, CommonPrefix), commit
