@@ -20,8 +20,8 @@ _PIECE: Final = 1 << 20
 def uploaded(content_type: str, body: bytes | Path) -> Iterator[tuple[bytes | Path, str]]:
     """Provide the bytes of an upload and their content type (empty if not given), whether it is a form or the bytes themselves.
 
-    Valid inside the context only: the part of a form in a file is copied out of it. 400 for a damaged form, or one without a part
-    called ``content``.
+    Valid inside the context only: the part is copied out of a form that is in a file. 400 for a damaged form, or one without a
+    part called ``content``.
     """
     kind, _, _ = content_type.partition(";")
     if kind.strip().lower() != "multipart/form-data":

@@ -1,7 +1,7 @@
 """The filesystem that fsspec opens for ``lakefs://``, by its entry point: ours, unless the package ``lakefs-spec`` is installed.
 
-That package has the same protocol, and fsspec knows it by name. Who installed it means a lakeFS server, so it keeps the protocol;
-``fsspec.register_implementation("lakefs", GravelerFileSystem, clobber=True)`` decides otherwise.
+That package has the same protocol, and fsspec knows it by name. A user who installed it works with a lakeFS server, so it keeps
+the protocol; ``fsspec.register_implementation("lakefs", GravelerFileSystem, clobber=True)`` overrides this.
 """
 
 from importlib.util import find_spec

@@ -71,8 +71,8 @@ def wait_for(
     look: Callable[[], tuple[str, T] | None],
     before_pause: Callable[[], None] = lambda: None,
 ) -> T | None:
-    """Wait until a lease is free whose owner works for long; :class:`HeldError` as soon as the owner renews it. ``seconds`` is
-    the lease's length. ``look`` reads the beat and a value for the caller, or None if the lease does not exist; return the value
+    """Wait until a lease is free. :class:`HeldError` as soon as its owner, who may work for long, renews it. ``seconds`` is the
+    lease's length. ``look`` reads the beat and a value for the caller, or None if the lease does not exist; return the value
     that it read last. ``before_pause`` is called before each pause, and may raise.
 
     Takes no time if the lease is free, and the lease's length by this process's clock if its owner has died. One ``look`` every

@@ -1,8 +1,8 @@
 """Requests to a server of the HTTP API: sent with an access key, repeated where that is safe, their error responses raised.
 
-Repeated are requests that did not arrive, whose response was lost, or that the server could not serve at the moment (429, 502,
-503, 504, and the 500 of a gateway), after a random pause that doubles (full jitter). Every request may be repeated: those that
-create something carry an ``Idempotency-Key``, so the server performs them once. With 429 the server names the wait
+A request is repeated if it did not arrive, if its response was lost, or if the server could not serve it at the moment (429,
+502, 503, 504, and the 500 of a gateway), after a random pause whose limit doubles (full jitter). Every request may be repeated:
+those that create something carry an ``Idempotency-Key``, so the server performs them once. With 429 the server names the wait
 (``Retry-After``) and the same request is sent again: this continues work that takes longer than one request.
 """
 
@@ -40,8 +40,8 @@ _REPEATED: Final = frozenset((429, 502, 503, 504))
 _GATEWAYS: Final = frozenset((502, 504))
 """Statuses of a gateway that does not know what the server behind it did."""
 _REQUEST_ID: Final = "x-request-id"
-"""Header of each response of the HTTP API. API Gateway answers 500 by itself, without it, if Lambda starts no copy of a function,
-and if a copy breaks down: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html and
+"""Header of each response of the HTTP API. API Gateway itself sends a 500 without it if Lambda cannot start a copy of a function,
+or if a copy breaks down: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html and
 https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway-errors.html"""
 _LONGEST_WAIT: Final = 60.0
 _PIECE: Final = 1 << 20
@@ -52,8 +52,8 @@ Document = TypeVar("Document")
 
 
 def branch_path(repository: Sequence[str], branch: str, *rest: str) -> tuple[str, ...]:
-    """Return the path of a branch of a repository, or of something below it. :class:`InvalidError` for what no branch can be
-    called: behind a gateway that decodes paths, its path may be that of something else."""
+    """Return the path of a branch of a repository, or of something below it. :class:`InvalidError` for an invalid name: a
+    gateway that decodes paths might take the path of such a branch for that of something else."""
     return (*repository, "branches", check_branch(branch), *rest)
 
 
@@ -88,7 +88,7 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def is_of_gateway(self) -> bool:
-        """Whether a gateway made the response that does not know what the server behind it did."""
+        """Whether the response is from a gateway, which does not know what the server behind it did."""
         return self.status in _GATEWAYS or (self.status == 500 and _REQUEST_ID not in self.headers)
 
     def read(self, kind: type[Document]) -> Document:
@@ -196,26 +196,26 @@ class Connection:
         server may stay silent. :class:`UnavailableError` without a response."""
         target = "/".join(quote(segment, safe="") for segment in path)
         doing = f"{method} {self.shown_url}{_BASE}/{target}"
-        sent = {**self._headers, **(headers or {})}
+        all_headers = {**self._headers, **(headers or {})}
         body: bytes | None = None
         if document is not None:
             body = _json(document, doing)
-            sent["content-type"] = "application/json"
+            all_headers["content-type"] = "application/json"
         if method == "POST":
-            sent["idempotency-key"] = key or token_hex(16)
+            all_headers["idempotency-key"] = key or token_hex(16)
         url = f"{self.url}{_BASE}/{target}{_encoded(query)}"
         if self._session is not None:
-            sent["authorization"] = self._session.authorization()
-        response = self._send(method, url, body, sent, doing, seconds)
+            all_headers["authorization"] = self._session.authorization()
+        response = self._send(method, url, body, all_headers, doing, seconds)
         if (
             self._session is not None
             and response.status == 401
             and _error_of(response).code == AuthenticationError.code
         ):
             # The request had no effect: the token expired early.
-            again = self._session.renewed(sent["authorization"])
-            if again != sent["authorization"]:
-                response = self._send(method, url, body, {**sent, "authorization": again}, doing, seconds)
+            renewed = self._session.renewed(all_headers["authorization"])
+            if renewed != all_headers["authorization"]:
+                response = self._send(method, url, body, {**all_headers, "authorization": renewed}, doing, seconds)
         if response.status < 400 or response.status in passing:
             return response
         if response.lost and method == "DELETE" and response.status == 404:
@@ -248,11 +248,11 @@ class Connection:
                 if isinstance(error, SSLError):
                     attempt = self._retries.attempts  # a retry cannot fix it
             else:
-                named = {name.lower(): value for name, value in received.headers.items()}
-                response = Response(received.status, named, received.data, lost)
+                received_headers = {name.lower(): value for name, value in received.headers.items()}
+                response = Response(received.status, received_headers, received.data, lost)
                 if response.status not in _REPEATED and not response.is_of_gateway:
                     return response
-                wait = _retry_after(named) if response.status == 429 else None
+                wait = _retry_after(received_headers) if response.status == 429 else None
                 if wait is not None and waited + wait <= self._retries.patience:
                     time.sleep(wait + uniform(0, wait / 4))
                     waited += wait
@@ -359,7 +359,7 @@ class OpenFile:
 
     def __init__(self, file: Any, size: int, start: int = 0, sent: Callable[[int], None] | None = None) -> None:
         self._file, self.size, self._start, self._sent = file, size, start, sent
-        self._told = 0
+        self._reported = 0
 
     def begin(self) -> Iterator[bytes]:
         """Yield the bytes again from the beginning."""
@@ -368,9 +368,9 @@ class OpenFile:
         while remaining and (piece := self._file.read(min(_PIECE, remaining))):
             remaining -= len(piece)
             yield piece
-            if self._sent is not None and self.size - remaining > self._told:
-                self._sent(self.size - remaining - self._told)
-                self._told = self.size - remaining
+            if self._sent is not None and self.size - remaining > self._reported:
+                self._sent(self.size - remaining - self._reported)
+                self._reported = self.size - remaining
 
 
 class _BusyStoreError(Exception):

@@ -15,9 +15,9 @@ _STDERR: Final = 2
 
 
 class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One request. ``time`` (Unix seconds) is when the response was made, ``ms`` the duration from the head until then; a
-    response in pieces is made with its last one. The line of a response in one piece is written before the client has it.
-    ``query`` is empty for presigned URLs, whose query is their secret."""
+    """One request. ``time`` (Unix seconds) is when the response was complete, ``ms`` the milliseconds from the request's head
+    until then; a response in pieces is complete with its last piece. The line of a response in one piece is written before the
+    client has it. ``query`` is empty for presigned URLs, whose query is their secret."""
 
     log: str = "request"
     time: float
@@ -34,7 +34,7 @@ class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_line(line: RequestLine) -> None:
-    """Write it to stderr, in one piece, so that workers' lines do not mix."""
+    """Write the line to stderr, in one piece, so that workers' lines do not mix."""
     os.write(_STDERR, _ENCODER.encode(line) + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""Names of files that a query reads: texts in quotes where a table stands, and in the first argument of a reader."""
+"""Names of files that a query reads: quoted texts in the place of a table, and in the first argument of a reader function."""
 
 import re
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ _NAMES: Final = frozenset({"STRING", "IDENTIFIER"})
 
 
 def files_read(query: str) -> Iterator[str]:
-    """Yield the names of files that a query reads, and patterns of such names. Those that it writes are not among them. None of
-    a text that is no SQL."""
+    """Yield the names of files that a query reads, and patterns of such names. Those that it writes are not among them. A text
+    that is not SQL has none."""
     from sqlglot.errors import TokenError
 
     try:
@@ -22,10 +22,10 @@ def files_read(query: str) -> Iterator[str]:
         return
     kinds = [token.token_type.name for token in tokens]
     for index, token in enumerate(tokens):
-        before = kinds[index - 1] if index else ""
-        if kinds[index] in _NAMES and before in ("FROM", "JOIN"):
+        previous = kinds[index - 1] if index else ""
+        if kinds[index] in _NAMES and previous in ("FROM", "JOIN"):
             yield token.text
-        elif before == "L_PAREN" and index > 1 and _READER.fullmatch(tokens[index - 2].text):
+        elif previous == "L_PAREN" and index > 1 and _READER.fullmatch(tokens[index - 2].text):
             if kinds[index] == "STRING":
                 yield token.text
             elif kinds[index] == "L_BRACKET":

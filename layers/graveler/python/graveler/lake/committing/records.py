@@ -1,11 +1,11 @@
 """The commits' records in the object store: second copies of what the table holds, in case it is lost.
 
-A record exists before the table names its commit, whichever process is killed when. Only a dump, and a rebuild of the table,
-rely on it after a power cut. So where syncing a file costs as much as the transaction that publishes (:class:`UnsyncedObjects`,
-a folder), a record is written and not synced, and the transaction that publishes its commit queues the commit's ID in the table:
-until it leaves the queue, a power cut may lose the record, which is then written again from the table. A dump empties the
-queue first, so what it relies on is durable; and one commit in :data:`_ONE_IN` syncs what has been queued for longer than
-:data:`_LATER` seconds, which the system has mostly written by then.
+A record exists before the table names its commit, even if a process is killed at any point. Only a dump, and a rebuild of the
+table, rely on it after a power cut. So where syncing a file costs as much as the transaction that publishes
+(:class:`UnsyncedObjects`, a folder), a record is written and not synced, and the transaction that publishes its commit queues
+the commit's ID in the table: until it leaves the queue, a power cut may lose the record, which is then written again from the
+table. A dump empties the queue first, so what it relies on is durable; and one commit in :data:`_ONE_IN` syncs what has been
+queued for longer than :data:`_LATER` seconds, which the system has mostly written by then.
 """
 
 from contextlib import suppress
@@ -47,15 +47,17 @@ class CommitRecords:
         return [Put(Key(self._queue, _sort_key(now) + bytes.fromhex(commit.id)), {"unsynced": True})]
 
     def settle_some(self, commit: Commit, now: float) -> None:
-        """After ``commit`` was published: if it is its turn, :meth:`settle` old records. What fails here is retried later."""
+        """Make old records durable after one published commit in :data:`_ONE_IN`, chosen by its ID. A failure is retried
+        later."""
         if self._unsynced is not None and int(commit.id[:8], 16) % _ONE_IN == 0:
             with suppress(GravelerError):
                 self.settle(now - _LATER, _MOST)
 
     def settle(self, before: float | None = None, limit: int = 1000) -> None:
-        """Make durable the records that were queued ``before``, at most ``limit``; else all. Afterwards they are in the object
-        store, even after a power cut. No request where records are durable at once; else one table read for each thousand queued,
-        one for each hundred of the commits, one write; an object read and a sync for each."""
+        """Make queued records durable: at most ``limit`` of those from before the time ``before``; without one, all of them.
+        Afterwards they are in the object store, even after a power cut. No request where records are durable at once; else one
+        table read for each thousand queued, one for each hundred of the commits, one write; an object read and a sync for
+        each."""
         if self._unsynced is None:
             return
         start, end = b"", None if before is None else _sort_key(before)
@@ -93,5 +95,5 @@ def record_key(cid: CommitID) -> str:
 
 
 def _sort_key(time: float) -> bytes:
-    """Return the position in the queue of a record that was written at some time."""
+    """Return the position in the queue of a record written at ``time``."""
     return int(time * 1000).to_bytes(_TIME_BYTES, "big")

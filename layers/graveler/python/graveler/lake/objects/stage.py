@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from graveler.lake.objects.withdrawal import Withdrawer
 
 Accept = Callable[[Settings], None]
-"""Raises for settings of the repository that refuse a change, by rules of a room above."""
+"""Raises for settings of the repository that refuse a change, by rules of the caller."""
 
 _PAGE: Final = 1000
 """The number of records that one read of the branch acknowledges."""

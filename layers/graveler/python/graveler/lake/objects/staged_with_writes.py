@@ -1,4 +1,4 @@
-"""Staging together with writes of a room above: its note of a change and the change itself, both or neither.
+"""Staging together with writes of the caller: its note of a change and the change itself, both or neither.
 
 Ingest notes for each object the last event that it has seen. If it wrote one after the other, a process that dies in between, or
 is overtaken there, would leave a note without its change, or stage what a newer event has replaced. One transaction prevents
@@ -25,7 +25,7 @@ from graveler.tree.record import encode_key
 
 
 class StagedWithWrites(Struct, frozen=True):
-    """The contents of one transaction: objects and deletes, of distinct paths, and ``writes`` of a room above. At most 99
+    """The contents of one transaction: objects and deletes, of distinct paths, and ``writes`` of the caller. At most 99
     together."""
 
     entries: Sequence[ObjectEntry] = ()
@@ -34,13 +34,13 @@ class StagedWithWrites(Struct, frozen=True):
 
 
 Decide: TypeAlias = Callable[[Sequence[Item | None]], StagedWithWrites | None]
-"""Returns what to stage, given items of a room above; None to stage nothing."""
+"""Returns what to stage, given items of the caller; None to stage nothing."""
 
 
 def stage_with_writes(
     repository: RepositoryParts, branch: str, keys: Sequence[Key], decide: Decide, *, force: bool = False
 ) -> bool:
-    """Stage what ``decide`` returns for the items of a room above that are under ``keys``: objects and deletes, in one
+    """Stage what ``decide`` returns for the items of the caller that are under ``keys``: objects and deletes, in one
     transaction with writes of that room. Return False if it decides to stage nothing.
 
     The writes' conditions require that the items are as they were read. If one fails, or the branch has changed, everything is

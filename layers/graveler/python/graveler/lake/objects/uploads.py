@@ -1,6 +1,6 @@
-"""Bytes that bypass this process: URLs to read and write objects with, and uploads in parts.
+"""Uploads: of bytes that this process has, and of those that bypass it, by a URL or in parts.
 
-The bytes go to an address that proves for which branch and path it was issued
+Bytes that bypass the process go to an address that proves for which branch and path it was issued
 (:mod:`graveler.lake.objects.addresses`), so no record of an upload in progress is kept: any client with its address and upload
 ID can continue it, on any machine.
 """
@@ -152,6 +152,7 @@ def abort_upload(repository: RepositoryParts, branch: str, path: str, upload: Pa
 
 
 def _key(repository: RepositoryParts, branch: str, path: str, address: str) -> str:
+    """Return the key of an issued address. :class:`InvalidError` for one that was not issued for this path on this branch."""
     if not address.startswith(f"{repository.namespace}/"):
         raise InvalidError(f"address {address!r} was not issued by graveler; request an address for {path!r} first")
     key = address.removeprefix(f"{repository.namespace}/")

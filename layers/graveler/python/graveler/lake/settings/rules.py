@@ -43,7 +43,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 class Intent(Struct, frozen=True):
     """The way in which a verb changes a branch: ``direct``, not by bringing commits; ``force`` overrides a read-only repository.
-    ``accept`` is the check of a room above: it raises for settings that refuse the change."""
+    ``accept`` is a check by the caller: it raises for settings that refuse the change."""
 
     direct: bool
     force: bool = False

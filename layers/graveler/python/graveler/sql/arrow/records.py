@@ -29,7 +29,7 @@ _HEAD: Final = 11
 _MD5: Final = 16
 _EXTERNAL: Final = 2
 _TIME_END: Final = 6
-"""Where the time ends in a rest that begins with an array's head and an integer of 32 bits."""
+"""The end of the time in a rest that begins with an array's head and an integer of 32 bits."""
 _NAME: Final = 25
 _ONE_TIME: Final = 0x91CE
 """The bytes before the time in a rest that holds nothing else: an array of one, an integer of 32 bits."""
@@ -58,7 +58,7 @@ class _Usual(NamedTuple):
     starts: Positions
     rests: npt.NDArray[Any]
     rest: Positions
-    """Where the rests begin."""
+    """The positions of the rests."""
 
 
 def object_columns(codec: RecordCodec, records: Packed, schema: pa.Schema) -> list[pa.Array]:
@@ -72,7 +72,7 @@ def object_columns(codec: RecordCodec, records: Packed, schema: pa.Schema) -> li
     if names:
         try:
             columns |= _joined(list(_groups(codec, records, names)))
-        except pa.ArrowInvalid:  # an address is no UTF-8: this tells of which record
+        except pa.ArrowInvalid:  # an address is no UTF-8: decoding each by itself finds its record
             columns |= _one_by_one(codec, records, np.arange(len(records)), names)
     return [columns[name] for name in schema.names]
 
@@ -103,15 +103,15 @@ def _groups(codec: RecordCodec, records: Packed, columns: Sequence[str]) -> Iter
         (is_outside, _outside),
         (is_named, partial(_named, codec)),
     )
-    for is_here, addresses in forms:
-        members = np.flatnonzero(is_here)
+    for has_form, addresses in forms:
+        members = np.flatnonzero(has_form)
         if len(members):
-            some = _Usual(data, heads, starts, rests, rest)
+            usual = _Usual(data, heads, starts, rests, rest)
             if len(members) < len(starts):
-                some = _Usual(data, heads[members], starts[members], rests[members], rest[members])
+                usual = _Usual(data, heads[members], starts[members], rests[members], rest[members])
             makers: dict[str, Callable[[], pa.Array]] = {
-                **_usual(some),
-                "physical_address": partial(addresses, some),
+                **_usual(usual),
+                "physical_address": partial(addresses, usual),
             }
             yield members, {name: makers[name]() for name in columns}
     unusual = np.flatnonzero(~(is_outside | is_named))
@@ -128,7 +128,7 @@ def _joined(groups: Sequence[tuple[Positions, Columns]]) -> Columns:
 
 
 def _usual(records: _Usual) -> dict[str, Callable[[], pa.Array]]:
-    """Return what makes the columns, without addresses."""
+    """Return for each column but the addresses a function that makes it."""
     count = len(records.starts)
     return {
         "size": lambda: pa.array(records.heads["size"].astype(np.int64)),
@@ -140,13 +140,13 @@ def _usual(records: _Usual) -> dict[str, Callable[[], pa.Array]]:
 
 
 def _outside(records: _Usual) -> pa.Array:
-    """Return addresses that end their identities."""
+    """Return the addresses outside of the namespace, each at the end of its record's identity."""
     return slices(pa.py_buffer(records.data), records.starts + _HEAD + _MD5 + 1, records.rest).cast(TEXT)
 
 
 def _named(codec: RecordCodec, records: _Usual) -> pa.Array:
     """Return the addresses of objects that graveler named: their names, in base 32, 10 bits at a time."""
-    above = np.frombuffer(codec.data_address.encode(), np.uint8)
+    folder = np.frombuffer(codec.data_address.encode(), np.uint8)
     count = len(records.starts)
     names = _cut(records.data, records.rest + _TIME_END + 2, np.dtype((np.uint8, _NAME)))
     groups = np.zeros((count, _NAME // _GROUP, 8), np.uint8)
@@ -154,12 +154,12 @@ def _named(codec: RecordCodec, records: _Usual) -> pa.Array:
     numbers = groups.view(">u8").astype(np.uint64)
     digits = _PAIRS[(numbers >> _SHIFTS) & np.uint64(1023)].reshape(count, -1).view(np.uint8)
     half = digits.shape[1] // 2
-    whole = np.empty((count, len(above) + digits.shape[1] + 1), np.uint8)
-    whole[:, : len(above)] = above
-    whole[:, len(above) : len(above) + half] = digits[:, :half]
-    whole[:, len(above) + half] = ord("/")
-    whole[:, len(above) + half + 1 :] = digits[:, half:]
-    return _fixed(whole)
+    addresses = np.empty((count, len(folder) + digits.shape[1] + 1), np.uint8)
+    addresses[:, : len(folder)] = folder
+    addresses[:, len(folder) : len(folder) + half] = digits[:, :half]
+    addresses[:, len(folder) + half] = ord("/")
+    addresses[:, len(folder) + half + 1 :] = digits[:, half:]
+    return _fixed(addresses)
 
 
 def _one_by_one(codec: RecordCodec, records: Packed, numbers: Positions, columns: Sequence[str]) -> Columns:
@@ -183,14 +183,14 @@ def _no_metadata(count: int) -> pa.Array:
 
 
 def _cut(data: bytes, positions: Positions, kind: "np.dtype[Any]") -> npt.NDArray[Any]:
-    """Return what begins at each position, of a type that is put together from others."""
-    pieces = numbers_at(data, f"V{kind.itemsize}")[positions]  # which are copied faster, as plain bytes
+    """Return the values of a structured type that begin at these positions."""
+    pieces = numbers_at(data, f"V{kind.itemsize}")[positions]  # as plain bytes, which are copied faster
     return np.ndarray((len(positions), *kind.shape), kind.base, pieces)
 
 
 @cache
 def _hex() -> npt.NDArray[np.uint32]:
-    """Return the four hexadecimal digits of each two bytes, by the number that they are, the first one lowest."""
+    """Return a table of the four hexadecimal digits of two bytes. The index is the bytes as a little-endian number."""
     digits = np.array([f"{octet:02x}".encode() for octet in range(256)], "S2").view(np.uint16)
     both = np.empty((256, 256, 2), np.uint16)
     both[:, :, 0] = digits
