@@ -22,10 +22,21 @@ from graveler.lake.merging.merge import STRATEGY_KEY
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
+from graveler.requests import committing as requests
+from graveler.requests.base import Request
+from graveler.requests.merging import Merge
+from graveler.requests.refs import CreateTag, DeleteBranch
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
 from graveler.spark.landing import replaced_of
+from tests.support.requests_on_the_way import intercept
+
+each_request = pytest.mark.parametrize(
+    "kind",
+    [Merge, requests.Commit, CreateTag, DeleteBranch],
+    ids=["merge", "commit", "create_tag", "delete_branch"],
+)
 
 
 @pytest.fixture
@@ -186,14 +197,14 @@ def test_several_steps_join_one_transaction(spark: SparkSession, repository: Ope
     assert [one.message for one in repository.log("main").results] == ["Nightly", "Repository created"]
 
 
-@pytest.mark.parametrize("verb", ["merge", "commit", "create_tag", "delete_branch"])
+@each_request
 @pytest.mark.parametrize("before", [True, False], ids=["before", "behind"])
 @pytest.mark.parametrize("tag", [None, "v1"])
 def test_a_landing_that_died_anywhere_is_finished_by_the_next_one(
     spark: SparkSession,
     repository: OpenRepository,
     monkeypatch: pytest.MonkeyPatch,
-    verb: str,
+    kind: type[Request[Any]],
     tag: str | None,
     *,
     before: bool,
@@ -201,21 +212,22 @@ def test_a_landing_that_died_anywhere_is_finished_by_the_next_one(
     steps = graveler.spark.begin(repository, "main", message="Nightly", tag=tag, spark=spark)
     with graveler.spark.transaction(repository, steps) as tx:
         tx.write(spark.range(3), "t", mode="overwrite")
-    does = getattr(repository, verb)
 
-    def died(*arguments: object, **named: object) -> None:
+    def die(run: Callable[[], object]) -> None:
         if not before:
-            does(*arguments, **named)
+            run()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(repository, verb, died)
+        intercept(patch, repository, kind, die)
         try:
             first = graveler.spark.land(repository, steps)
         except KeyboardInterrupt:
             first = None
-    assert (first is not None) == (tag is None and verb in ("commit", "create_tag")), "without a tag, neither is needed"
-    gone = verb == "delete_branch" and not before
+    assert (first is not None) == (tag is None and kind in (requests.Commit, CreateTag)), (
+        "without a tag, neither is needed"
+    )
+    gone = kind is DeleteBranch and not before
     if first is None and not gone:
         first = graveler.spark.land(repository, steps)
     head = repository.commit_of("main")
@@ -232,14 +244,13 @@ def test_a_tag_that_somebody_else_took_behind_a_landings_merge_is_not_taken_for_
     steps = graveler.spark.begin(repository, "main", message="Nightly", tag="v1", spark=spark)
     with graveler.spark.transaction(repository, steps) as tx:
         tx.write(spark.range(3), "t", mode="overwrite")
-    merge = repository.merge
 
-    def take(*arguments: Any, **named: Any) -> Commit:
+    def take(merge: Callable[[], Commit]) -> Commit:
         repository.create_tag("v1", "main~0")
-        return merge(*arguments, **named)
+        return merge()
 
     with monkeypatch.context() as patch:
-        patch.setattr(repository, "merge", take)
+        intercept(patch, repository, Merge, take)
         with pytest.raises(AlreadyExistsError):
             graveler.spark.land(repository, steps)
     head = repository.commit_of("main")
@@ -251,26 +262,29 @@ def test_a_tag_that_somebody_else_took_behind_a_landings_merge_is_not_taken_for_
 
 
 @pytest.mark.parametrize("tag", [None, "v1"])
-@pytest.mark.parametrize("verb", ["merge", "commit", "create_tag", "delete_branch"])
+@each_request
 def test_a_step_that_comes_while_others_land_is_not_lost(
-    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch, verb: str, tag: str | None
+    spark: SparkSession,
+    repository: OpenRepository,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Request[Any]],
+    tag: str | None,
 ) -> None:
     """It has written before any request of the landing: it lands with the others, or stays, and the landing says so."""
-    if tag is None and verb in ("commit", "create_tag"):
+    if tag is None and kind in (requests.Commit, CreateTag):
         return  # not asked for
     steps = graveler.spark.begin(repository, "main", message="Nightly", tag=tag, spark=spark)
     with graveler.spark.transaction(repository, steps) as tx:
         tx.write(spark.range(3), "t", mode="overwrite")
-    does = getattr(repository, verb)
 
-    def late(*arguments: Any, **named: Any) -> Any:
+    def delay(run: Callable[[], Any]) -> Any:
         patch.undo()
         with graveler.spark.transaction(repository, steps) as tx:
             tx.write(spark.range(7), "u", mode="overwrite")
-        return does(*arguments, **named)
+        return run()
 
     with monkeypatch.context() as patch:
-        patch.setattr(repository, verb, late)
+        intercept(patch, repository, kind, delay)
         with pytest.raises(
             BusyError, match=r"has landed as commit .*, without what a step has written since then; land it again"
         ):
@@ -296,19 +310,16 @@ def test_two_who_land_at_once_make_one_commit(
         steps = graveler.spark.begin(repository, "main", message="Nightly", tag=tag, spark=spark)
         with graveler.spark.transaction(repository, steps) as tx:
             tx.write(spark.range(3), f"t{tag}", mode="overwrite")
-        merge = repository.merge
         others: list[Commit] = []
 
-        def both(
-            *arguments: Any, merge: Any = merge, others: list[Commit] = others, steps: str = steps, **named: Any
-        ) -> Commit:
-            made: Commit = merge(*arguments, **named)
+        def both(merge: Callable[[], Commit], others: list[Commit] = others, steps: str = steps) -> Commit:
+            commit = merge()
             patch.undo()
             others.append(graveler.spark.land(repository, steps))
-            return made
+            return commit
 
         with monkeypatch.context() as patch:
-            patch.setattr(repository, "merge", both)
+            intercept(patch, repository, Merge, both)
             assert [graveler.spark.land(repository, steps)] == others == [repository.commit_of("main")]
         assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
 
@@ -316,11 +327,11 @@ def test_two_who_land_at_once_make_one_commit(
 def test_a_transaction_that_died_before_it_had_begun_is_a_collectors(
     spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def died(*_: object, **__: object) -> None:
+    def die(run: Callable[[], object]) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(repository, "commit", died)
+        intercept(patch, repository, requests.Commit, die)
         with pytest.raises(KeyboardInterrupt):
             graveler.spark.begin(repository, "main", spark=spark)
     owners = Owners(repository.tables, repository.repository.uid)
