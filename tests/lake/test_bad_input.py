@@ -277,12 +277,12 @@ def test_wrong_use_is_told_and_changes_nothing(what: str, verb: Verb, error: typ
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"metadata": {"rows": 5}}, "metadata of the commit have 5"),
-        ({"metadata": {5: "rows"}}, "metadata of the commit have 5"),
-        ({"metadata": {"rows": None}}, "metadata of the commit have None"),
-        ({"metadata": {"rows": b"5"}}, "metadata of the commit have b'5'"),
-        ({"metadata": {"rows": {"of": "a"}}}, "metadata of the commit have {'of': 'a'}"),
-        ({"metadata": ["rows"]}, r"metadata of the commit are \['rows'\]; give a dictionary"),
+        ({"metadata": {"rows": 5}}, "metadata of the commit has 5"),
+        ({"metadata": {5: "rows"}}, "metadata of the commit has 5"),
+        ({"metadata": {"rows": None}}, "metadata of the commit has None"),
+        ({"metadata": {"rows": b"5"}}, "metadata of the commit has b'5'"),
+        ({"metadata": {"rows": {"of": "a"}}}, "metadata of the commit has {'of': 'a'}"),
+        ({"metadata": ["rows"]}, r"metadata of the commit is \['rows'\]; it must be a dictionary"),
         ({"committer": 5}, "author of the commit is 5"),
         ({"message": 5}, "message of the commit is 5"),
     ],

@@ -156,14 +156,14 @@ def _check_types(entry: ObjectEntry) -> None:
     for name, kind in _TYPES:
         value = getattr(entry, name)
         if not isinstance(value, kind):
-            raise InvalidError(f"the {name} of {entry.path!r} is {value!r}; give {_CALLED[kind]}")
+            raise InvalidError(f"the {name} of {entry.path!r} is {value!r}; it must be {_CALLED[kind]}")
     if not entry.metadata:
         return
     if not isinstance(entry.metadata, Mapping):
-        raise InvalidError(f"the metadata of {entry.path!r} are {entry.metadata!r}; give a dictionary of texts")
+        raise InvalidError(f"the metadata of {entry.path!r} is {entry.metadata!r}; it must be a dictionary of strings")
     for text in (*entry.metadata, *entry.metadata.values()):
         if not isinstance(text, str):
-            raise InvalidError(f"the metadata of {entry.path!r} have {text!r}; give texts only")
+            raise InvalidError(f"the metadata of {entry.path!r} has {text!r}; keys and values must be strings")
 
 
 _TYPES: Final[tuple[tuple[str, type], ...]] = (
@@ -172,7 +172,7 @@ _TYPES: Final[tuple[tuple[str, type], ...]] = (
     ("mtime", int),
     ("content_type", str),
 )
-_CALLED: Final[dict[type, str]] = {str: "a text", int: "a whole number"}
+_CALLED: Final[dict[type, str]] = {str: "a string", int: "a whole number"}
 
 
 def open_parts(

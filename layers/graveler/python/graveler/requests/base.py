@@ -23,7 +23,7 @@ class Permission(Enum):
 
 
 class Repetition(Enum):
-    """What happens when a client that got no response sends the same request again, under the same idempotency key."""
+    """The effect of a request that a client without a response sends again under the same idempotency key."""
 
     HARMLESS = "harmless"
     """It changes nothing more, even without a key."""
@@ -87,12 +87,12 @@ class CommitInfo(Struct, frozen=True, omit_defaults=True):
         # Type checkers do not see all programs.
         for name, text in (("message", self.message), ("author", self.author)):
             if not isinstance(text, str):
-                raise InvalidError(f"the {name} of the commit is {text!r}; give a text")
+                raise InvalidError(f"the {name} of the commit is {text!r}; it must be a string")
         if not isinstance(self.metadata, Mapping):
-            raise InvalidError(f"the metadata of the commit are {self.metadata!r}; give a dictionary of texts")
+            raise InvalidError(f"the metadata of the commit is {self.metadata!r}; it must be a dictionary of strings")
         for text in (*self.metadata, *self.metadata.values()):
             if not isinstance(text, str):
-                raise InvalidError(f"the metadata of the commit have {text!r}; give texts only")
+                raise InvalidError(f"the metadata of the commit has {text!r}; keys and values must be strings")
 
 
 class Request(Struct, Generic[T_co], frozen=True, kw_only=True, omit_defaults=True):
