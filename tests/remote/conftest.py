@@ -7,7 +7,7 @@ import pytest
 from graveler.remote.connection import Connection, ServerRetries
 from tests.remote.scripted import Scripted, scripted
 
-QUICK = ServerRetries(attempts=3, first=0.001, longest=0.001)
+QUICK = ServerRetries(attempts=3, shortest=0.001, longest=0.001)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from graveler.errors import CorruptError, InvalidError
 from graveler.model import CommitID, RepositoryUID, Token
-from graveler.staging.changes import PAGE, StagedChanges
+from graveler.staging.changes import PAGE, StagedChanges, StagedReader
 from graveler.staging.cleanup import LONGEST_REQUEST, SECOND_SWEEP, CleanupQueue
 from graveler.staging.tokens import MAX_SHARDS, Outcomes, TokenState, new_token, shard_count
 from graveler.storage.tables.memory import MemoryTables
@@ -54,7 +54,7 @@ def test_scans_are_the_newest_of_each_key_in_order(seed: int) -> None:
         model.update(chosen)
     assert list(changes.scan(tokens)) == sorted(model.items())
     assert changes.exists(tokens) == bool(model)
-    reader = changes.reader(tokens)
+    reader = StagedReader(changes, tokens)
     for _ in range(20):
         start, end = sorted(random.choice([*keys, b"", b"zz"]) for _ in range(2))
         expected = [(key, value) for key, value in sorted(model.items()) if start <= key < end]
@@ -80,7 +80,7 @@ def test_a_reader_that_goes_on_inside_its_page_asks_nothing() -> None:
     token = new_token()
     changes.put_many(token, [(b"%04d" % n, None) for n in range(1500)])
     tables.reset()
-    reader = changes.reader([token])
+    reader = StagedReader(changes, [token])
     for start in range(0, 1000, 50):
         chunk = reader.chunk(b"%04d" % start, None)
         assert chunk.complete_upto == b"0999"

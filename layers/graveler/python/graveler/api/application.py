@@ -18,7 +18,7 @@ from graveler.api.origins import expect_own_page
 from graveler.api.pages import page_outside
 from graveler.api.queries import split_query
 from graveler.api.resources import GROUPS
-from graveler.api.response import Response, error_response
+from graveler.api.response import Response, json_response
 from graveler.api.routing import SAFE, BodyKind, Route, Router
 from graveler.api.settings import Settings
 from graveler.errors import GravelerError
@@ -209,14 +209,14 @@ def _path(raw: str, stage: str) -> str:
 def _refusal(error: Exception, subject: str, request_id: str) -> Response:
     """Return the response to a failed request."""
     if isinstance(error, ApiError):
-        return error_response(error.status, error.error, error.headers)
+        return json_response(error.error, error.status, error.headers)
     if not isinstance(error, GravelerError):
         _log.error("request %s: %s failed unexpectedly", request_id, subject, exc_info=error)
-        return error_response(
-            500, Error(f"unexpected error; see request ID {request_id} in the log", code=UNEXPECTED_CODE)
+        return json_response(
+            Error(f"unexpected error; see request ID {request_id} in the log", code=UNEXPECTED_CODE), 500
         )
     status, body = status_and_error(error)
     if status >= 500:
         _log.error("request %s: %s: %s", request_id, subject, error)
     wait = str(error.retry_after) if isinstance(error, TooManyFailuresError) else "1"
-    return error_response(status, body, {"retry-after": wait} if status == 429 else None)
+    return json_response(body, status, {"retry-after": wait} if status == 429 else None)

@@ -19,7 +19,7 @@ import msgspec
 from graveler.api.call import Call
 from graveler.api.errors import ApiError
 from graveler.api.idempotency import with_id
-from graveler.api.operation_documents import accepted, operations_of
+from graveler.api.operation_documents import accepted
 from graveler.api.response import Response
 from graveler.errors import TooMuchWorkError
 from graveler.lake.context import Context
@@ -27,7 +27,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, PartialResult
 from graveler.operations.failures import reason
 from graveler.operations.pinned_requests import KINDS, LongRequest, Pinned, decode_pinned
-from graveler.operations.store import Operation, OperationState
+from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests import committing as requests
 
 RETRY_AFTER: Final = 5
@@ -64,7 +64,9 @@ def _answer(
         repository.branch(_branch(request))
     if no_wait:
         operation = _start(call, repository, name, pinned(repository, request))
-        response = accepted(operations_of(call, repository), repository.repository.name, operation)
+        response = accepted(
+            Operations(call.lake.tables, repository.repository.uid), repository.repository.name, operation
+        )
         if operation.is_finished:
             _tell(call, repository, operation)
         return response
@@ -171,6 +173,6 @@ def failure(operation: Operation) -> Exception:
 
 def _tell(call: Call, repository: OpenRepository, operation: Operation) -> None:
     """Record that a client gets the response: from now on the same request starts a new operation."""
-    operations_of(call, repository).change(
+    Operations(call.lake.tables, repository.repository.uid).change(
         operation.id, lambda now: None if now.told else msgspec.structs.replace(now, told=True)
     )

@@ -48,13 +48,16 @@ def outlined_diff(change: ChangeOutline) -> Diff:
 
 def committed_diff(change: Change, *, stats: bool = False, conflict: bool = False) -> Diff:
     """Return a difference between two commits; with ``stats`` it describes the object on the right."""
-    entry = change.after or change.before
+    after = change.after
+    entry = after or change.before
     return Diff(
         "conflict" if conflict else _KINDS[change.type],
         change.path,
         _path_type(change),
         UNSET if entry is None else entry.size,
-        _stat(change.after) if stats and change.after is not None else UNSET,
+        DiffObjectStat(after.checksum, after.mtime, after.content_type, after.metadata)
+        if stats and after is not None
+        else UNSET,
     )
 
 
@@ -82,10 +85,6 @@ def against(opened: OpenRepository, page: Page[Change]) -> Callable[[Change], bo
 def _identity(entry: ObjectEntry | None) -> tuple[object, ...] | None:
     """Return what identifies an object in merges."""
     return None if entry is None else (entry.size, entry.checksum, entry.content_type, dict(entry.metadata))
-
-
-def _stat(entry: ObjectEntry) -> DiffObjectStat:
-    return DiffObjectStat(entry.checksum, entry.mtime, entry.content_type, entry.metadata)
 
 
 def _path_type(change: Change) -> Literal["object", "common_prefix"]:

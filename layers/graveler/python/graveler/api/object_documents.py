@@ -54,7 +54,7 @@ class Presigner:
     def url(self, entry: ObjectEntry) -> str:
         """Return a URL for reading an object."""
         url = self._repository.url(entry, self._seconds)
-        self._note(entry.path, entry.address)
+        self._call.audit_url(entry.address, repository=self._repository.repository.name, ref=self._ref, path=entry.path)
         return url
 
     def upload_url(self, path: str, address: str) -> str:
@@ -62,7 +62,7 @@ class Presigner:
         from graveler.lake.objects.uploads import upload_url  # most requests upload nothing
 
         url = upload_url(self._repository.parts, self._ref, path, address, self._seconds)
-        self._note(path, address)
+        self._call.audit_url(address, repository=self._repository.repository.name, ref=self._ref, path=path)
         return url
 
     def expiry(self, url: str) -> int:
@@ -83,9 +83,6 @@ class Presigner:
             metadata=entry.metadata if metadata else UNSET,
             content_type=entry.content_type,
         )
-
-    def _note(self, path: str, address: str) -> None:
-        self._call.audit_url(address, repository=self._repository.repository.name, ref=self._ref, path=path)
 
 
 def object_headers(entry: ObjectEntry) -> dict[str, str]:

@@ -5,9 +5,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from graveler.api.call import Call
 from graveler.api.response import Response, json_response
-from graveler.lake.repository import OpenRepository
 from graveler.operations.failures import class_of, reason
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CancelledError
@@ -15,11 +13,6 @@ from graveler.wire.error_documents import UNEXPECTED_CODE, Error
 from graveler.wire.operation_documents import OperationDocument, OperationProgress
 
 SAYS_WHERE: Final[Mapping[str, str]] = {"location": "in a 202 response: where to check the operation's status"}
-
-
-def operations_of(call: Call, repository: OpenRepository) -> Operations:
-    """Return the operations of a repository. No request."""
-    return Operations(call.lake.tables, repository.repository.uid)
 
 
 def operation_document(operations: Operations, operation: Operation, commit: str | None = None) -> OperationDocument:

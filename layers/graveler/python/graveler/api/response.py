@@ -5,8 +5,6 @@ from typing import Any, Final
 
 import msgspec
 
-from graveler.wire.error_documents import Error
-
 encode_json: Final = msgspec.json.Encoder().encode
 JSON_TYPE: Final = "application/json"
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -64,11 +62,6 @@ def text_response(text: str, status: int = 200, content_type: str = TEXT_TYPE) -
 def no_content(headers: Mapping[str, str] | None = None, status: int = 204) -> Response:
     """Return a response without a body."""
     return Response(status, dict(headers or {}))
-
-
-def error_response(status: int, error: Error, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a response with an error as clients read it."""
-    return json_response(error, status, headers)
 
 
 def cookie(name: str, value: str, *, max_age: int, secure: bool) -> str:

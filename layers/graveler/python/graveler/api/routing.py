@@ -57,7 +57,7 @@ class BodyKind(Enum):
 
 
 class RouteOptions(TypedDict, total=False):
-    """What a route may declare, besides its method, path, operation and needs; see :class:`Route`."""
+    """Options of a route, besides its method, path, operation and needs; see :class:`Route`."""
 
     responses: Required[Mapping[int, Any]]
     response_headers: Mapping[str, str]

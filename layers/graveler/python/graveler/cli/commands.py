@@ -24,24 +24,21 @@ class Command(TyperCommand):
     """A command that completes its parameters when they are first read."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        self._completions: list[Completion] = []
+        self.completions: list[Completion] = []
+        """Functions that complete the parameters."""
         super().__init__(*arguments, **keywords)
-        self._completions += getattr(self.callback, COMPLETIONS, ())
+        self.completions += getattr(self.callback, COMPLETIONS, ())
 
     @property
     def params(self) -> list[Any]:
         """The arguments and options."""
-        while self._completions:
-            self._completions.pop(0)(self._params)
+        while self.completions:
+            self.completions.pop(0)(self._params)
         return self._params
 
     @params.setter
     def params(self, params: list[Any]) -> None:
         self._params = params
-
-    def complete_by(self, completion: Completion) -> None:
-        """Complete the parameters in this way, too."""
-        self._completions.append(completion)
 
 
 class Commands(typer.Typer):

@@ -24,7 +24,7 @@ def add_location_options(root: Any) -> None:
     name already."""
     options = {option.name: option for option in root.params if option.name in _NAMES}
     for command in _commands(root):
-        command.complete_by(partial(_insert, options))
+        command.completions.append(partial(_insert, options))
 
 
 def _insert(options: Mapping[str, Any], params: list[Any]) -> None:

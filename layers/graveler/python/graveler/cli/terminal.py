@@ -71,10 +71,8 @@ class Screen:
             return text
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
-    @staticmethod
-    def safe(text: str) -> str:
-        """Return ``text`` on one line, without control characters, which could move the cursor or hide something."""
-        return printable(text)
+    safe = staticmethod(printable)
+    """Returns a text on one line, without control characters, which could move the cursor or hide something."""
 
     def line(self, text: str = "") -> None:
         """Write a line."""

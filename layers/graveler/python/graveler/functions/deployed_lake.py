@@ -5,7 +5,6 @@ then in S3. A cache's failure, since a disk is full or a file system is missing,
 """
 
 import math
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -47,11 +46,7 @@ def connect(configuration: Configuration) -> None:
     function's start. No request of either."""
     DynamoDBTables(settings_of(configuration.tables)).connect()
     bucket = configuration.objects.removeprefix(SCHEME).partition("/")[0]
-    S3Objects(bucket, settings=_s3_settings(configuration)).connect()
-
-
-def _s3_settings(configuration: Configuration) -> S3Settings:
-    return S3Settings(read_timeout=configuration.read_seconds)
+    S3Objects(bucket, settings=S3Settings(read_timeout=configuration.read_seconds)).connect()
 
 
 def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
@@ -60,10 +55,7 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
     One process works for an operation: Lambda has no shared memory for more of them.
     """
     note = {tier: partial(traffic.note_file, tier) for tier in Tier}
-
-    def files(folder: Path, max_bytes: int, recheck_after: float) -> FileCache:
-        return FileCache(folder, max_bytes, recheck_after, time.time, traffic.note_cache_failure)
-
+    files = partial(FileCache, failed=traffic.note_cache_failure)
     notes_bytes = max(1, configuration.cache_bytes // _NOTES_SHARE)
     files_bytes = max(1, configuration.cache_bytes - notes_bytes)
     cache: Cache = Counted(files(configuration.cache / "files", files_bytes, GRACE / 2), note[Tier.SCRATCH])
@@ -74,7 +66,7 @@ def open_deployed_lake(configuration: Configuration, traffic: Traffic) -> Lake:
     return open_lake(
         configuration.objects,
         configuration.tables,
-        s3=_s3_settings(configuration),
+        s3=S3Settings(read_timeout=configuration.read_seconds),
         cache=Counted(cache, miss=note[Tier.STORE]),
         notes=files(configuration.cache / "notes", notes_bytes, math.inf),
         found_open=note[Tier.MEMORY],

@@ -74,11 +74,11 @@ class Refs:
 
     def branch_key(self, name: str) -> Key:
         """Return the key of the branch's item. :class:`InvalidError` for an invalid branch name."""
-        return _branch_key(self._uid, name)
+        return _key(self._uid, "branch", name)
 
     def tag_key(self, name: str) -> Key:
         """Return the key of the tag's item. :class:`InvalidError` for an invalid tag name."""
-        return _tag_key(self._uid, name)
+        return _key(self._uid, "tag", name)
 
     def branch(self, name: str) -> BranchState | None:
         """Return the branch, or None. One request. :class:`InvalidError` for an invalid branch name."""
@@ -275,17 +275,9 @@ def _decode_branch(name: str, item: Item) -> BranchState:
 
 
 @lru_cache(maxsize=_KEYS)
-def _branch_key(uid: RepositoryUID, name: str) -> Key:
-    return _key(uid, "branch", check_branch(name))
-
-
-@lru_cache(maxsize=_KEYS)
-def _tag_key(uid: RepositoryUID, name: str) -> Key:
-    return _key(uid, "tag", check_tag(name))
-
-
 def _key(uid: RepositoryUID, kind: RefKind, name: str) -> Key:
-    sort = name.encode()
+    """Return the key of a ref's item. :class:`InvalidError` for an invalid name."""
+    sort = (check_branch if kind == "branch" else check_tag)(name).encode()
     return Key(_partition(uid, kind, xxh64_intdigest(sort) % SHARDS), sort)
 
 

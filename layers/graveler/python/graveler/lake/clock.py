@@ -70,7 +70,7 @@ class Backoff:
 
     def __init__(self, clock: Clock, *, shortest: float = 0.005, longest: float = 0.5, patience: float = 30.0) -> None:
         self._clock = clock
-        self._retries = Retries(first=shortest, longest=longest)
+        self._retries = Retries(shortest=shortest, longest=longest)
         self._waited = 0
         self._left = patience
 

@@ -53,10 +53,6 @@ class Deadlines:
         self._clock = clock
         self._seconds = grace / 2 - skew
 
-    def begin(self) -> Deadline:
-        """Return the deadline of work that begins now."""
-        return Deadline(self._clock, self._seconds)
-
-    def since(self, began: float) -> Deadline:
-        """Return the deadline of work that began then (Unix seconds), perhaps in another process."""
+    def begin(self, began: float | None = None) -> Deadline:
+        """Return the deadline of work that begins now, or that ``began`` earlier (Unix seconds), perhaps in another process."""
         return Deadline(self._clock, self._seconds, began)

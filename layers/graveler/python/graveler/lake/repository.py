@@ -60,11 +60,11 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         result: T = (_loaded.get(kind) or function_of(kind))(self.parts, request, context)
         return result
 
-    def is_of(self, known: KnownRepository) -> bool:
-        """Return whether this is the repository ``known``, apart from its settings."""
+    def is_of(self, record: KnownRepository) -> bool:
+        """Return whether this is the repository of ``record``, apart from its settings."""
         current = self.parts.record
-        same = replace(current.repository, settings=known.repository.settings)
-        return (same, current.secret) == (known.repository, known.secret)
+        same = replace(current.repository, settings=record.repository.settings)
+        return (same, current.secret) == (record.repository, record.secret)
 
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata that the repository's owners have set. Cost: one table read."""

@@ -125,7 +125,7 @@ class Machine:
         write a minute for all workers on the operation, and as :meth:`PartClaims.working_on`."""
 
         def run(repository: OpenRepository, operation: Operation) -> PartDone:
-            operations = self._operations(repository)
+            operations = Operations(self._lake.tables, repository.repository.uid)
             report = Watch(operations, operation, self._clock)
             with self._claims.working_on(operations, replace(operation, round=task.round), number, report.check):
                 done = Steps(repository, operation, self._sizes).run_part(number, task.round, report)
@@ -160,7 +160,7 @@ class Machine:
             _log.error(
                 "operation %s, part %d failed: %s: %s", operation.id, failure.number, failure.error, failure.cause
             )
-            self._operations(repository).note_failure(operation, failure)
+            Operations(self._lake.tables, repository.repository.uid).note_failure(operation, failure)
 
     def noted(self, task: Task) -> PartFailure | None:
         """Return the noted failure of a part of this attempt, or None. Cost: three table reads and a write."""
@@ -168,7 +168,7 @@ class Machine:
         if opened is None:
             return None
         repository, operation = opened
-        return self._operations(repository).failure(operation)
+        return Operations(self._lake.tables, repository.repository.uid).failure(operation)
 
     def fail(self, task: Task, reason: str) -> None:
         """Note that the state machine gave up, ``reason`` in words for a user. If a try has published, the operation is completed
@@ -188,7 +188,7 @@ class Machine:
             repository = self._lake.repository(task.repository)
         except RepositoryNotFoundError:
             return None
-        operations = self._operations(repository)
+        operations = Operations(self._lake.tables, repository.repository.uid)
 
         try:
             operation = self._renew(operations, task)
@@ -220,7 +220,7 @@ class Machine:
         if opened is None:
             return None
         repository, operation = opened
-        operations = self._operations(repository)
+        operations = Operations(self._lake.tables, repository.repository.uid)
 
         def renew() -> None:
             try:
@@ -252,7 +252,9 @@ class Machine:
     def _complete(self, repository: OpenRepository, operation: Operation, commit: Commit) -> None:
         now = self._clock.now()
         changes = commit.changes if isinstance(commit, Imported) else None
-        self._operations(repository).change(operation.id, lambda current: current.completed(commit.id, changes, now))
+        Operations(self._lake.tables, repository.repository.uid).change(
+            operation.id, lambda current: current.completed(commit.id, changes, now)
+        )
 
     def _fail(self, repository: OpenRepository, operation: Operation, error: GravelerError) -> None:
         now = self._clock.now()
@@ -269,10 +271,7 @@ class Machine:
                 updated=now,
             )
 
-        self._operations(repository).end(operation.id, fail)
-
-    def _operations(self, repository: OpenRepository) -> Operations:
-        return Operations(self._lake.tables, repository.repository.uid)
+        Operations(self._lake.tables, repository.repository.uid).end(operation.id, fail)
 
 
 class _Renewals:

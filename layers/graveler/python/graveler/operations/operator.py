@@ -54,7 +54,7 @@ class Operator(ABC):
         table write, one read more if it exists. ``branch`` is the branch that it changes. :class:`ForbiddenError` for a kind that
         this deployment does not run."""
         operation = self._new(kind, request, operation_id, branch=branch)
-        if not self._operations(repository).add(operation):
+        if not Operations(self._tables, repository.repository.uid).add(operation):
             return self._joined(repository, self.look(repository, operation.id))
         self._begin(repository, operation)
         return operation
@@ -74,7 +74,7 @@ class Operator(ABC):
         return that one. ``request_id`` is the client's ID of the request (promise C4). Two table reads at most and one
         transaction."""
         operation = self._new(kind, request, "", branch=branch, request_name=request_name, request_id=request_id)
-        current = self._operations(repository).begin(operation, joins)
+        current = Operations(self._tables, repository.repository.uid).begin(operation, joins)
         if current.id != operation.id:
             return self._joined(repository, current)
         self._begin(repository, operation)
@@ -83,11 +83,11 @@ class Operator(ABC):
     def of_request(self, repository: OpenRepository, request_name: str) -> Operation | None:
         """Return the newest operation with this ``request_name``, or None. One table read, one more if it
         exists."""
-        return self._operations(repository).of_request(request_name)
+        return Operations(self._tables, repository.repository.uid).of_request(request_name)
 
     def look(self, repository: OpenRepository, operation_id: str) -> Operation:
         """Return the present state of an operation. One table read. :class:`NotFoundError`."""
-        return self._operations(repository).get(operation_id)
+        return Operations(self._tables, repository.repository.uid).get(operation_id)
 
     def cancel(self, repository: OpenRepository, operation_id: str) -> Operation:
         """End an operation; its worker notices at the next sign of life. From now on its commit cannot be published; what it
@@ -100,7 +100,7 @@ class Operator(ABC):
                 return None
             return replace(current, cancel=True, state=OperationState.CANCELLED, error=CANCELLED, updated=now)
 
-        operation = self._operations(repository).end(operation_id, cancelled)
+        operation = Operations(self._tables, repository.repository.uid).end(operation_id, cancelled)
         if operation.state is not OperationState.CANCELLED:
             result = f", with commit {operation.result}" if operation.result and operation.kind in COMMITTING else ""
             raise PreconditionError(
@@ -115,7 +115,7 @@ class Operator(ABC):
         begun, or read, is left to the next sweep, and does not stop the others. One table read for each thousand operations; two
         and two writes for each dead one."""
         dead = 0
-        for operation in self._operations(repository).all(self._damaged):
+        for operation in Operations(self._tables, repository.repository.uid).all(self._damaged):
             if operation.is_finished or (only is not None and operation.id not in only):
                 continue
             if not self._is_dead(repository, operation, SILENT):
@@ -147,7 +147,7 @@ class Operator(ABC):
     def running(self, repository: OpenRepository) -> dict[str, int]:
         """Return the operations that have not ended and seem to have a worker, as far as this process knows, with their versions.
         One table read for each thousand."""
-        all_of_them = self._operations(repository).all(self._damaged)
+        all_of_them = Operations(self._tables, repository.repository.uid).all(self._damaged)
         alive = (operation for operation in all_of_them if not operation.is_finished and operation.kind in self._known)
         return {
             operation.id: operation.version for operation in alive if not self._is_dead(repository, operation, SILENT)
@@ -200,7 +200,7 @@ class Operator(ABC):
 
     def _is_dead(self, repository: OpenRepository, operation: Operation, silent: float) -> bool:
         """Return whether the operation has given no sign of life for so long, by this process's clock, as it was watched here."""
-        held = self._operations(repository).is_held(operation, self._leases, silent)
+        held = Operations(self._tables, repository.repository.uid).is_held(operation, self._leases, silent)
         return operation.kind in self._known and not held
 
     def _begin_again(self, repository: OpenRepository, operation: Operation, silent: float = 0.0) -> Operation:
@@ -211,7 +211,7 @@ class Operator(ABC):
                 return None
             return self._claimed(replace(now, attempt=now.attempt + 1, objects=0, updated=self._clock.now()))
 
-        adopted = self._operations(repository).change(operation.id, adopt)
+        adopted = Operations(self._tables, repository.repository.uid).change(operation.id, adopt)
         self._is_dead(repository, adopted, silent)  # watched from now on
         if adopted.attempt == operation.attempt + 1 and adopted.version == operation.version + 1:
             self._begin(repository, adopted)
@@ -229,10 +229,7 @@ class Operator(ABC):
             kind = UnavailableError.__name__
             return replace(now, state=OperationState.FAILED, error=reason, error_kind=kind, updated=self._clock.now())
 
-        self._operations(repository).end(operation.id, fail)
-
-    def _operations(self, repository: OpenRepository) -> Operations:
-        return Operations(self._tables, repository.repository.uid)
+        Operations(self._tables, repository.repository.uid).end(operation.id, fail)
 
 
 _ENDED: Final = {OperationState.COMPLETED: "is completed", OperationState.FAILED: "failed"}

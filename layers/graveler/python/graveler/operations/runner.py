@@ -89,7 +89,7 @@ class Runner(Operator):
         return replace(operation, unseen=1).claimed(self._owner, self._lease)
 
     def _begin(self, repository: OpenRepository, operation: Operation) -> None:
-        self._work(repository, self._operations(repository), operation)
+        self._work(repository, Operations(self._tables, repository.repository.uid), operation)
 
     def _work(self, repository: OpenRepository, operations: Operations, operation: Operation) -> None:
         report = Report()

@@ -31,21 +31,21 @@ class RemoteKeys:
         again, another key exists whose secret is unknown: revoke it. :class:`InvalidError` for an empty name or pattern."""
         document = AccessKeyCreation(name, role, list(repositories), list(branches), s3)
         created = self._connection.call("POST", _KEYS, None, document).read(AccessKeyWithSecret)
-        return KeyWithSecret(_key(created), created.secret_access_key)
+        return KeyWithSecret(mapped(AccessKey, created, key_id=created.access_key_id), created.secret_access_key)
 
     def keys(self) -> list[AccessKey]:
         """Return the keys that are not revoked, by ID. Cost: one request per thousand."""
-        return [_key(key) for page in self._connection.pages(_KEYS, AccessKeyList) for key in page.results]
+        return [
+            mapped(AccessKey, key, key_id=key.access_key_id)
+            for page in self._connection.pages(_KEYS, AccessKeyList)
+            for key in page.results
+        ]
 
     def key(self, key_id: str) -> AccessKey:
         """Return one key. :class:`NotFoundError`."""
-        return _key(self._connection.get((*_KEYS, key_id), AccessKeyDocument))
+        document = self._connection.get((*_KEYS, key_id), AccessKeyDocument)
+        return mapped(AccessKey, document, key_id=document.access_key_id)
 
     def revoke(self, key_id: str) -> None:
         """Revoke a key for good. :class:`NotFoundError`."""
         self._connection.call("DELETE", (*_KEYS, key_id))
-
-
-def _key(document: AccessKeyDocument) -> AccessKey:
-    """Return the key that a document describes."""
-    return mapped(AccessKey, document, key_id=document.access_key_id)

@@ -72,7 +72,7 @@ class ServerRetries(Retries, frozen=True):
     """Retry limits for requests to a server. A client told to come back later does so for ``patience`` seconds in total."""
 
     attempts: int = 6
-    first: float = 0.2
+    shortest: float = 0.2
     longest: float = 5.0
     patience: float = 900.0
 
@@ -88,7 +88,7 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def is_of_gateway(self) -> bool:
-        """Whether the response is from a gateway, which does not know what the server behind it did."""
+        """True if the response is from a gateway, which does not know what the server behind it did."""
         return self.status in _GATEWAYS or (self.status == 500 and _REQUEST_ID not in self.headers)
 
     def read(self, kind: type[Document]) -> Document:

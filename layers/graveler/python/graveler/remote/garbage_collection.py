@@ -64,9 +64,9 @@ class RemoteGarbage:
             yield from ((file.key, file.restored) for file in page.results)
             after = page.pagination.next_after
 
-    def hold(self, ref: str, why: str, by: str = "") -> Hold:
+    def hold(self, ref: str, reason: str, by: str = "") -> Hold:
         """Keep the objects of a ref's commit, whatever becomes of the ref and the rules."""
-        document = wire.HoldCreation(ref, why)
+        document = wire.HoldCreation(ref, reason)
         return self._connection.call("POST", (*self._base, "holds"), None, document).read(Hold)
 
     def release(self, ref: str) -> CommitID:

@@ -29,21 +29,22 @@ class RemotePrincipals:
         """Admit the AWS principals that match a pattern. :class:`InvalidError` for an unusable name or pattern;
         :class:`ConflictError` if the pattern already has a rule."""
         document = PrincipalRuleCreation(principal, name, role, list(repositories), list(branches))
-        return _rule(self._connection.call("POST", _RULES, None, document).read(PrincipalRuleDocument))
+        created = self._connection.call("POST", _RULES, None, document).read(PrincipalRuleDocument)
+        return mapped(PrincipalRule, created, rule_id=created.id)
 
     def rules(self) -> list[PrincipalRule]:
         """Return the rules, by ID. Cost: one request per thousand."""
-        return [_rule(rule) for page in self._connection.pages(_RULES, PrincipalRuleList) for rule in page.results]
+        return [
+            mapped(PrincipalRule, rule, rule_id=rule.id)
+            for page in self._connection.pages(_RULES, PrincipalRuleList)
+            for rule in page.results
+        ]
 
     def rule(self, rule_id: str) -> PrincipalRule:
         """Return one rule. :class:`NotFoundError`."""
-        return _rule(self._connection.get((*_RULES, rule_id), PrincipalRuleDocument))
+        document = self._connection.get((*_RULES, rule_id), PrincipalRuleDocument)
+        return mapped(PrincipalRule, document, rule_id=document.id)
 
     def remove_rule(self, rule_id: str) -> None:
         """Remove a rule and invalidate its tokens. :class:`NotFoundError`."""
         self._connection.call("DELETE", (*_RULES, rule_id))
-
-
-def _rule(document: PrincipalRuleDocument) -> PrincipalRule:
-    """Return the rule that a document describes."""
-    return mapped(PrincipalRule, document, rule_id=document.id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.lake.objects.verification import OpenedObject
@@ -23,11 +23,9 @@ from graveler.model import (
     Settings,
     Tag,
 )
-from graveler.remote.connection import PAGE, Connection, Query, Response, branch_path
+from graveler.remote.connection import PAGE, Connection, Query, branch_path
 from graveler.remote.error_responses import refusal
-from graveler.remote.sending import send
 from graveler.remote.transfers import Transfers
-from graveler.requests.base import Request
 from graveler.system.forks import new_lock
 from graveler.wire import difference_documents, documents, object_documents, refs, repository_documents
 from graveler.wire.error_documents import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
@@ -47,11 +45,6 @@ class RemoteReader:
         self._name = name
         self._base = ("repositories", name)
         self._transfers = Transfers(connection, name)
-
-    def _send(
-        self, request: Request[Any], *, headers: Mapping[str, str] | None = None, passing: Sequence[int] = ()
-    ) -> Response:
-        return send(self._connection, self._name, request, headers, passing)
 
     @property
     def connection(self) -> Connection:

@@ -32,7 +32,7 @@ from graveler.remote.connection import PAGE, Response, branch_path
 from graveler.remote.error_responses import refusal
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.repository_settings import SETTINGS_RUNS, RemoteSettings
-from graveler.remote.sending import expect_no_date, read_result
+from graveler.remote.sending import expect_no_date, read_result, send
 from graveler.requests import refs as requests
 from graveler.requests import staging
 from graveler.requests.base import CommitInfo, Request
@@ -80,25 +80,25 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
             return result
         if not runs_remotely(type(request)):
             raise InvalidError(f"{type(request).__name__} does not work through a server; run it on the lake itself")
-        return read_result(request, self._send(request))
+        return read_result(request, send(self._connection, self._name, request))
 
     # Refs
 
     def _run_create_branch(self, request: requests.CreateBranch, _: Context) -> Branch:
         """Create a branch. A server without support for owners creates it without one."""
-        text = self._send(request).body.decode()
+        text = send(self._connection, self._name, request).body.decode()
         return Branch(request.name, CommitID(text.strip().strip('"')), request.hidden)
 
     def _run_release_branch(self, request: requests.ReleaseBranch, _: Context) -> None:
-        self._send(request, passing=(404,))
+        send(self._connection, self._name, request, passing=(404,))
 
     def _run_hard_reset(self, request: requests.HardReset, _: Context) -> Branch:
         """Move a branch. Two requests."""
         if request.request_id:  # the server knows a repeated request, whatever its ref is relative to
-            self._send(request, headers={"idempotency-key": request.request_id})
+            send(self._connection, self._name, request, headers={"idempotency-key": request.request_id})
             return self.branch(request.branch)
         target = self.commit_of(request.ref).id
-        self._send(replace(request, ref=target))
+        send(self._connection, self._name, replace(request, ref=target))
         return Branch(request.branch, target)
 
     # Uncommitted changes
@@ -107,9 +107,6 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
         """Check that an upload would be accepted, before a caller does expensive work for it. :class:`RefNotFoundError`,
         :class:`ForbiddenError`."""
         self._transfers.expect(branch, path)
-
-    def _run_upload(self, request: staging.Upload, context: Context) -> ObjectEntry:
-        return self._transfers.upload(request, context.body, context.progress)
 
     def _run_link(self, request: staging.Link, _: Context) -> None:
         """Link an object. :class:`InvalidError` for ``if_absent``."""
@@ -193,7 +190,7 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
 
     def _run_update_metadata(self, request: staging.UpdateMetadata, _: Context) -> ObjectEntry:
         """Replace an object's metadata. Two requests."""
-        self._send(request)
+        send(self._connection, self._name, request)
         return self.stat(request.branch, request.path)
 
     def _run_reset(self, request: staging.Reset, _: Context) -> None:
@@ -218,7 +215,7 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
 
     def _run_merge(self, request: Merge, _: Context) -> Commit:
         """Merge. Two requests; on conflicts also :meth:`preview_merge`, which lists them."""
-        response = self._send(request, passing=(409,))
+        response = send(self._connection, self._name, request, passing=(409,))
         if response.status != 409:
             return self.commit_of(response.read(refs.MergeResult).reference)
         refused = refusal(409, response.read(Error), f"merging {request.source!r} into {request.destination!r}")
@@ -230,14 +227,14 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
 
     def _run_revert(self, request: Revert, _: Context) -> Commit:
         """Revert. Two requests; on conflicts also those of :func:`graveler.remote.replays.replay_conflicts`."""
-        response = self._send(request, passing=(409,))
+        response = send(self._connection, self._name, request, passing=(409,))
         if response.status == 409:
             raise self._conflicts(request, response, f"reverting {request.ref!r} on {request.branch!r}")
         return self.commit_of(response.headers.get(documents.COMMIT_HEADER) or f"{request.branch}@")
 
     def _run_cherry_pick(self, request: CherryPick, _: Context) -> Commit:
         """Cherry-pick. Conflicts as for a revert."""
-        response = self._send(request, passing=(409,))
+        response = send(self._connection, self._name, request, passing=(409,))
         if response.status == 409:
             raise self._conflicts(request, response, f"picking {request.ref!r} onto {request.branch!r}")
         return response.read(documents.Commit).value()
@@ -453,6 +450,8 @@ _RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Contex
     staging.MovePrefix: RemoteRepository._run_move_prefix,
     staging.Reset: RemoteRepository._run_reset,
     staging.UpdateMetadata: RemoteRepository._run_update_metadata,
-    staging.Upload: RemoteRepository._run_upload,
+    staging.Upload: lambda repository, request, context: repository._transfers.upload(
+        request, context.body, context.progress
+    ),
 }
 """Requests that are more than one HTTP request, or whose result is not the response's document."""

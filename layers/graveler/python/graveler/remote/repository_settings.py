@@ -7,6 +7,7 @@ from graveler.errors import BusyError, NotFoundError, PreconditionError
 from graveler.lake.context import Context
 from graveler.model import RetentionRules
 from graveler.remote.reading import RemoteReader
+from graveler.remote.sending import send
 from graveler.requests import settings
 from graveler.requests.base import Request
 from graveler.wire import repository_documents
@@ -22,7 +23,7 @@ class RemoteSettings(RemoteReader):
         self, request: settings.SetMetadata | settings.DeleteMetadata, _: Context
     ) -> Mapping[str, str]:
         """Set or delete metadata. Two requests."""
-        self._send(request)
+        send(self._connection, self._name, request)
         return self.metadata()
 
     def _set_protection(self, request: settings.SetProtection, _: Context) -> str:

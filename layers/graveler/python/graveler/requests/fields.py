@@ -23,7 +23,7 @@ class RequestField(Struct, frozen=True):
 
     @property
     def is_required(self) -> bool:
-        """Whether the field has no default."""
+        """True if the field has no default."""
         return self.default is NODEFAULT
 
     @property

@@ -191,10 +191,14 @@ class Branch(WritableReference):
         from graveler.files.transaction import transaction  # few programs need one
         from graveler.sdk.transaction import Transaction
 
-        def make(name: str) -> Transaction:
-            return Transaction(self._access, name, self._id, message, metadata, tag)
-
-        return ShortBlock(transaction(self._access, self._id, make, keep_on_error=keep_on_error))
+        return ShortBlock(
+            transaction(
+                self._access,
+                self._id,
+                lambda name: Transaction(self._access, name, self._id, message, metadata, tag),
+                keep_on_error=keep_on_error,
+            )
+        )
 
     def transact(
         self,

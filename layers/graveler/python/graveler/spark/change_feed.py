@@ -77,9 +77,6 @@ class FeedOptions:
 class _Part(InputPartition):
     """The part of one task."""
 
-    def __init__(self, part: Any) -> None:
-        super().__init__(part)
-
 
 class CommitStream(DataSourceStreamReader):
     """The reader of a branch, commit by commit.

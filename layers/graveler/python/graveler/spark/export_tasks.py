@@ -143,7 +143,7 @@ def check_names(part: TwoSlices, work: ExportWork, names: Names | None) -> Itera
     above it."""
     failed = []
     is_object = lru_cache(_KNOWN_FOLDERS)(lambda key: names is not None and names.tree.get(key) is not None)
-    for key, before, after in _differences(part):
+    for key, before, after in diff(part.left, part.right, part.keys.start, part.keys.end):
         if after is None:
             continue
         path = key.decode()
@@ -197,7 +197,9 @@ def remove(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
             return _Failed(path, str(error))
         return True
 
-    removed_keys = (key for key, _, after in _differences(part) if after is None)
+    removed_keys = (
+        key for key, _, after in diff(part.left, part.right, part.keys.start, part.keys.end) if after is None
+    )
     results = list(_at_once(remove_one, removed_keys))
     yield _rows([r for r in results if isinstance(r, _Failed)], removed=results.count(True))
 
@@ -226,16 +228,16 @@ def write(part: TwoSlices, work: ExportWork) -> Iterator[pa.RecordBatch]:
             return _Failed(entry.path, str(error), isinstance(error, DamagedObjectError))
         return entry.size
 
-    written_entries = ((key, before, after) for key, before, after in _differences(part) if after is not None)
+    written_entries = (
+        (key, before, after)
+        for key, before, after in diff(part.left, part.right, part.keys.start, part.keys.end)
+        if after is not None
+    )
     results = list(_at_once(write_one, written_entries))
     sizes = [r for r in results if isinstance(r, int) and r >= 0]
     yield _rows(
         [r for r in results if isinstance(r, _Failed)], written=len(sizes), kept=results.count(-1), size=sum(sizes)
     )
-
-
-def _differences(part: TwoSlices) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
-    return diff(part.left, part.right, part.keys.start, part.keys.end)
 
 
 def _at_once(work: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:

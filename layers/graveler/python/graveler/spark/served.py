@@ -152,7 +152,7 @@ class ServedRepository(RemoteRepository):
             raise InvalidError("a request ID works only on the lake itself; through a server, import again")
         ordered = sorted_sources(sources)
         document = {"message": message, "metadata": dict(metadata or {}), "date": created, "force": force}
-        head = self._head(branch)
+        head = self.commit_of(self.branch(branch).commit_id)
         with suppress(NoChangesError):  # the head's own tree: everything is checked, and nothing needs a commit
             self._commit(branch, head, head.metarange, document)
         imported: list[tuple[ImportSource, Tree]] = []
@@ -164,7 +164,7 @@ class ServedRepository(RemoteRepository):
         comparison = Comparison()
         backoff = Backoff(self.clock)
         while True:
-            head = self._head(branch)
+            head = self.commit_of(self.branch(branch).commit_id)
             changes = comparison.changes(Tree.load(self._trees, head.metarange), imported)
             tree = self._replaced(head, imported)
             if dry_run:
@@ -190,9 +190,6 @@ class ServedRepository(RemoteRepository):
         if before.cut_by != split and not ends_by(before, split):
             tree.cut_by = None
         return tree
-
-    def _head(self, branch: str) -> Commit:
-        return self.commit_of(self.branch(branch).commit_id)
 
     def _commit(self, branch: str, head: Commit, name: MetarangeName, document: Mapping[str, object]) -> Commit:
         """Commit ``name`` on top of ``head``. :class:`MovedError` if the branch has another head by now."""

@@ -69,12 +69,7 @@ class Beginning(Generic[T]):
         """Begin before the block, if possible: the session is known, or the arguments alone name the lake."""
         _expect_writer(spark)
         if spark is not None or not self._open:
-            self._by(spark)
-
-    def by(self, spark: SparkSession) -> T:
-        """Return the result of ``begin``, for work of this session. :class:`InvalidError` if its options name another lake than
-        those of the session that determined it. Errors of finding the lake, and of ``begin``."""
-        return self._by(spark)
+            self.by(spark)
 
     def known(self) -> T:
         """Return the result of ``begin`` for work outside any session. :class:`InvalidError` if no session has determined the
@@ -86,7 +81,9 @@ class Beginning(Generic[T]):
             )
         return self._begun
 
-    def _by(self, spark: SparkSession | None) -> T:
+    def by(self, spark: SparkSession | None) -> T:
+        """Return the result of ``begin``, for work of this session. :class:`InvalidError` if its options name another lake than
+        those of the session that determined it. Errors of finding the lake, and of ``begin``."""
         if spark is not None:
             _expect_writer(spark)
         with self._lock:

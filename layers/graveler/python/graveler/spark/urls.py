@@ -31,11 +31,7 @@ def hadoop_url(objects: Objects, key: str) -> str:
 
 def locator(repository: Reached) -> Callable[[str], str]:
     """Return a function from an address to its URL. :class:`InvalidError`, :class:`graveler.errors.ForbiddenError`."""
-
-    def locate(address: str) -> str:
-        return hadoop_url(*repository.store_at(address))
-
-    return locate
+    return lambda address: hadoop_url(*repository.store_at(address))
 
 
 def stored_below(objects: Objects, folder: str, names: Collection[str]) -> Iterator[StoredObject]:

@@ -237,10 +237,6 @@ class StagedChanges:
             self._tables.write_many(deletes)
         return not any(page.more for page in pages)
 
-    def reader(self, tokens: Sequence[Token]) -> "StagedReader":
-        """Return a reader of the changes staged under ``tokens``, from the newest on, at ascending positions."""
-        return StagedReader(self, tokens)
-
     def partitions(self, token: Token) -> list[str]:
         """Return the partitions of a token's items, one for each of its shards. No request."""
         return list(_partitions(self._uid, token))

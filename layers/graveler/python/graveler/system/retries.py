@@ -12,16 +12,16 @@ _DOUBLINGS: Final = 60
 
 class Retries(Struct, frozen=True):
     """Limits on retries. A request is sent ``attempts`` times at most. The pause before each retry is a random time up to
-    ``first`` seconds, then twice as much each time, at most ``longest`` (full jitter: of many requests that were refused
+    ``shortest`` seconds, then twice as much each time, at most ``longest`` (full jitter: of many requests that were refused
     together, few come back together)."""
 
     attempts: int = 10
-    first: float = 0.05
+    shortest: float = 0.05
     longest: float = 2.0
 
     def pause(self, attempt: int) -> float:
         """Return the seconds to wait before the retry after attempt ``attempt`` (from 0)."""
-        return uniform(0, min(self.longest, self.first * 2.0 ** min(attempt, _DOUBLINGS)))
+        return uniform(0, min(self.longest, self.shortest * 2.0 ** min(attempt, _DOUBLINGS)))
 
     def pauses(self) -> Iterator[float]:
         """Yield the seconds to wait before each retry."""

@@ -17,7 +17,6 @@ from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once, request_id
 from graveler.api.namespace_checks import check_namespace
-from graveler.api.operation_documents import operations_of
 from graveler.api.queries import Query, RequiredText
 from graveler.api.reserved_names import bare_namespace, forget_bare
 from graveler.api.response import Response, json_response
@@ -25,7 +24,7 @@ from graveler.api.routing import Routes
 from graveler.errors import NotFoundError
 from graveler.lake.dump.chunks import Manifest, get_manifest
 from graveler.operations.dumps import KIND
-from graveler.operations.store import Operation, OperationState
+from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.base import Permission
 from graveler.wire.error_documents import Error
 from graveler.wire.upkeep_documents import (
@@ -116,14 +115,16 @@ def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
 @routes.get("/repositories/{repository}/dumps", "listDumps", Permission.ADMIN, responses={200: DumpList, 404: Error})
 def list_dumps(call: Call, repository: str) -> Response:
     """List the complete dumps of a repository, oldest first."""
-    return _dumps(call, call.lake.repository(repository).repository.namespace)
+    namespace = call.lake.repository(repository).repository.namespace
+    return json_response(DumpList([DumpPlace(dump, namespace) for dump in call.lake.dumps(namespace)]))
 
 
 @routes.get("/dumps", "listDumpsInNamespace", Permission.ADMIN, responses={200: DumpList, 400: Error})
 def list_dumps_in_namespace(call: Call, query: DumpsQuery) -> Response:
     """List the complete dumps in a storage namespace, even if its repository is gone, oldest first."""
     check_namespace(call, query.namespace)
-    return _dumps(call, query.namespace.rstrip("/"))
+    namespace = query.namespace.rstrip("/")
+    return json_response(DumpList([DumpPlace(dump, namespace) for dump in call.lake.dumps(namespace)]))
 
 
 @routes.post(
@@ -150,7 +151,7 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
     def make() -> Response:
         restored = call.lake.restore(namespace.rstrip("/"), dump, repository, by=call.committer)
         now = time.time()
-        operations_of(call, call.lake.repository(repository)).add(
+        Operations(call.lake.tables, call.lake.repository(repository).repository.uid).add(
             Operation(task, RESTORE, b"", OperationState.COMPLETED, created=now, updated=now, result=dump)
         )
         forget_bare(call, repository)
@@ -160,7 +161,7 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
 
     def made_before() -> Response | None:
         try:
-            operations_of(call, call.lake.repository(repository)).get(task)
+            Operations(call.lake.tables, call.lake.repository(repository).repository.uid).get(task)
         except NotFoundError:
             return None
         return json_response(RestoreCreation(task), 202)
@@ -173,13 +174,9 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
 )
 def restore_status(call: Call, repository: str, query: TaskQuery) -> Response:
     """Show the result of a restore."""
-    operations = operations_of(call, call.lake.repository(repository))
+    operations = Operations(call.lake.tables, call.lake.repository(repository).repository.uid)
     task = _of_kind(RESTORE, operations.get(query.task_id))
     return json_response(TaskStatus(id=task.id, done=task.is_finished, update_time=_time(task)))
-
-
-def _dumps(call: Call, namespace: str) -> Response:
-    return json_response(DumpList([DumpPlace(dump, namespace) for dump in call.lake.dumps(namespace)]))
 
 
 def _described(manifest: Manifest) -> DumpDocument:

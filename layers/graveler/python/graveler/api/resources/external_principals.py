@@ -67,7 +67,9 @@ def list_of_user(call: Call, user: str, query: PageQuery) -> Response:
     page = names[: query.limit]
     more = len(names) > len(page)
     pagination = Pagination(more, page[-1] if more else "", len(page))
-    return json_response(ExternalPrincipalList(pagination, [_document(rules[name]) for name in page]))
+    return json_response(
+        ExternalPrincipalList(pagination, [ExternalPrincipal(rules[name].principal, name) for name in page])
+    )
 
 
 @routes.get(
@@ -78,7 +80,8 @@ def list_of_user(call: Call, user: str, query: PageQuery) -> Response:
 )
 def get(call: Call, query: PrincipalQuery) -> Response:
     """Return the user that AWS principals log in as."""
-    return json_response(_document(_rule(call, query.principal)))
+    rule = _rule(call, query.principal)
+    return json_response(ExternalPrincipal(rule.principal, rule.name))
 
 
 def _oldest_key(call: Call, user: str) -> AccessKey:
@@ -99,7 +102,3 @@ def _rule(call: Call, principal: str) -> PrincipalRule:
 
 def _not_found(principal: str) -> ApiError:
     return ApiError(404, "external principal not found", detail=f"there is no rule for {principal[:200]!r}")
-
-
-def _document(rule: PrincipalRule) -> ExternalPrincipal:
-    return ExternalPrincipal(rule.principal, rule.name)

@@ -18,7 +18,6 @@ from graveler.model import RetentionRules
 from graveler.operations.store import OperationState
 from graveler.requests.base import Permission
 from graveler.retention.garbage import Garbage
-from graveler.retention.holds import Hold
 from graveler.retention.operation import KIND, CollectRequest
 from graveler.retention.run_document import RunDescription
 from graveler.retention.runs import Runs, Tally
@@ -157,13 +156,18 @@ def restore(call: Call, repository: str, run: str, body: RestoreCreation) -> Res
 @routes.get(_HOLDS, "listHolds", Permission.ADMIN, responses={200: HoldList, 404: Error})
 def list_holds(call: Call, repository: str) -> Response:
     """List the commits under a legal hold, which keep their objects whatever happens to refs and rules."""
-    return json_response(HoldList([_hold(hold) for hold in _garbage(call, repository).holds()]))
+    return json_response(
+        HoldList(
+            [HoldDocument(hold.commit_id, hold.why, hold.by, hold.at) for hold in _garbage(call, repository).holds()]
+        )
+    )
 
 
 @routes.post(_HOLDS, "createHold", Permission.ADMIN, responses={201: HoldDocument, 400: Error, 404: Error})
 def create_hold(call: Call, repository: str, body: HoldCreation) -> Response:
     """Keep the objects of a ref's commit, whatever happens to refs and rules."""
-    return json_response(_hold(_garbage(call, repository).hold(body.ref, body.why, call.committer)), 201)
+    hold = _garbage(call, repository).hold(body.ref, body.why, call.committer)
+    return json_response(HoldDocument(hold.commit_id, hold.why, hold.by, hold.at), 201)
 
 
 @routes.delete(f"{_HOLDS}/{{ref}}", "deleteHold", Permission.ADMIN, responses={204: None, 404: Error})
@@ -195,7 +199,3 @@ def preview(call: Call, repository: str, body: PreviewCreation) -> Response:
 
 def _garbage(call: Call, repository: str) -> Garbage:
     return Garbage(call.lake.repository(repository))
-
-
-def _hold(hold: Hold) -> HoldDocument:
-    return HoldDocument(hold.commit_id, hold.why, hold.by, hold.at)

@@ -81,23 +81,6 @@ class ImportQuery(Query, frozen=True, kw_only=True):
 )
 def start_import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
     """Start an import. With an Idempotency-Key, a repeated request returns the import that the first one started."""
-    return _import(call, repository, branch, body)
-
-
-@routes.post(
-    f"{_IMPORT}/{_DRY_RUN}",
-    "importDryRun",
-    importing.ImportAddresses,
-    responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
-)
-def start_dry_run(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
-    """Start computing what an import would change, like an import with ``dry_run``. Servers without dry runs do not have this
-    path.
-    """
-    return _import(call, repository, branch, replace(body, dry_run=True))
-
-
-def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
     opened = call.lake.repository(repository)
     opened.expect_changes(branch, force=call.force(body.force))
     sources = tuple(ImportAddress(path.type, _address(path.path), path.destination) for path in body.paths)
@@ -128,6 +111,19 @@ def _import(call: Call, repository: str, branch: str, body: ImportCreation) -> R
     return _begin(call, opened, IMPORT, branch, stored, dry_run=body.dry_run)
 
 
+@routes.post(
+    f"{_IMPORT}/{_DRY_RUN}",
+    "importDryRun",
+    importing.ImportAddresses,
+    responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+)
+def start_dry_run(call: Call, repository: str, branch: str, body: ImportCreation) -> Response:
+    """Start computing what an import would change, like an import with ``dry_run``. Servers without dry runs do not have this
+    path.
+    """
+    return start_import(call, repository, branch, replace(body, dry_run=True))
+
+
 def _address(named: str) -> str:
     """Return an address as the lake writes it: lakeFS calls files ``local:///path``."""
     return f"file:///{named.removeprefix(_LOCAL)}" if named.startswith(_LOCAL) else named
@@ -152,23 +148,6 @@ def _expect_noted(stored: bytes, number: int) -> None:
 )
 def import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
     """Start importing the objects of an uploaded listing. Returns the ID of the operation."""
-    return _import_listing(call, repository, branch, body)
-
-
-@routes.post(
-    f"{_IMPORT}/listing/{_DRY_RUN}",
-    "importListingDryRun",
-    importing.ImportListing,
-    responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
-)
-def start_listing_dry_run(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
-    """Start computing what the import of an uploaded listing would change, like one with ``dry_run``. Servers without dry runs do
-    not have this path.
-    """
-    return _import_listing(call, repository, branch, replace(body, dry_run=True))
-
-
-def _import_listing(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
     opened = call.lake.repository(repository)
     opened.expect_changes(branch, force=call.force(body.force))
     opened.expect_handed_out(branch, body.path, body.physical_address)
@@ -185,6 +164,19 @@ def _import_listing(call: Call, repository: str, branch: str, body: ListingImpor
             "record; ask an admin to narrow the repository's import sources"
         )
     return _begin(call, opened, IMPORT_LISTING, branch, document, dry_run=body.dry_run)
+
+
+@routes.post(
+    f"{_IMPORT}/listing/{_DRY_RUN}",
+    "importListingDryRun",
+    importing.ImportListing,
+    responses={202: ImportCreationResponse, 400: Error, 403: Error, 404: Error},
+)
+def start_listing_dry_run(call: Call, repository: str, branch: str, body: ListingImportCreation) -> Response:
+    """Start computing what the import of an uploaded listing would change, like one with ``dry_run``. Servers without dry runs do
+    not have this path.
+    """
+    return import_listing(call, repository, branch, replace(body, dry_run=True))
 
 
 def _terms(call: Call, body: ImportTerms) -> tuple[str, str, Mapping[str, str], bool, bool, bool]:

@@ -2,11 +2,12 @@
 
 from graveler.api.call import Call
 from graveler.api.errors import ApiError
-from graveler.api.operation_documents import operation_document, operations_of
+from graveler.api.operation_documents import operation_document
 from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.errors import NotFoundError, PreconditionError
+from graveler.operations.store import Operations
 from graveler.requests.base import Permission
 from graveler.wire.documents import Pagination
 from graveler.wire.error_documents import Error
@@ -21,7 +22,7 @@ _ONE = "/repositories/{repository}/operations/{operation}"
 @routes.get(_ALL, "listOperations", Permission.READ, responses={200: OperationList, 404: Error})
 def list_operations(call: Call, repository: str, query: AfterQuery) -> Response:
     """List background operations that are running or ended within the last week."""
-    operations = operations_of(call, call.lake.repository(repository))
+    operations = Operations(call.lake.tables, call.lake.repository(repository).repository.uid)
     page = operations.page(query.after, query.limit)
     pagination = Pagination(page.next_after is not None, page.next_after or "", len(page.results))
     commits = operations.commits(page.results)
@@ -36,7 +37,7 @@ def get_operation(call: Call, repository: str, operation: str) -> Response:
     """
     opened = call.lake.repository(repository)
     current = call.runner.look(opened, operation)
-    return json_response(operation_document(operations_of(call, opened), current))
+    return json_response(operation_document(Operations(call.lake.tables, opened.repository.uid), current))
 
 
 @routes.route(

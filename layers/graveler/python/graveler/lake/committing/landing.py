@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from graveler.errors import DirtyBranchError
 from graveler.history.commits import check_info, new_commit_from_info
 from graveler.history.refs import BranchState
-from graveler.lake.committing.applications import Applications, check_application
+from graveler.lake.committing.applications import check_application
 from graveler.lake.committing.clean_heads import Staging, expect_apart, wait_for_clean_head, wait_for_head
 from graveler.lake.committing.publish import HeadMovedError, NotePublishing, once, publish
 from graveler.lake.deadline import Deadline
@@ -68,7 +68,7 @@ def written_before(repository: RepositoryParts, landing: Landing) -> Commit | No
     """Return the commit in which the branch already got this version of the landing's application (promise C4). Cost as of
     :meth:`Applications.look`; no request without an application."""
     _refuse_early(repository, landing)
-    return _numbered(repository, landing).done
+    return _Numbered(repository, landing).done
 
 
 def look_at_head(repository: RepositoryParts, landing: Landing, *, keep: bool = False) -> tuple[Commit, Tree]:
@@ -99,7 +99,7 @@ def land(
     _refuse_early(repository, landing)
 
     def make() -> Commit:
-        numbered = _numbered(repository, landing)
+        numbered = _Numbered(repository, landing)
         if numbered.done is not None:
             return numbered.done
         build = prepare()
@@ -168,10 +168,6 @@ def _head(repository: RepositoryParts, turn: Turn, landing: Landing) -> tuple[Br
         return *clean_head, Staging.NOTHING
 
 
-def _numbered(repository: RepositoryParts, landing: Landing) -> "_Numbered":
-    return _Numbered(repository.applications, landing.branch, landing.application)
-
-
 def _commit(
     repository: RepositoryParts, landing: Landing, head: Commit, draft: Draft, name: MetarangeName, operation: str
 ) -> Commit:
@@ -195,10 +191,10 @@ def _refuse_early(repository: RepositoryParts, landing: Landing) -> None:
 class _Numbered:
     """The state of the application whose numbered write lands; empty, and without requests, if there is none."""
 
-    def __init__(self, applications: Applications, branch: str, application: Application | None) -> None:
-        self._applications = applications
-        self._branch = branch
-        self._application = application
+    def __init__(self, repository: RepositoryParts, landing: Landing) -> None:
+        self._applications = repository.applications
+        self._branch = landing.branch
+        self._application = landing.application
         self.done = self.read()
         """The commit of an earlier attempt, found before the work."""
 

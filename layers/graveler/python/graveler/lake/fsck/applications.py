@@ -1,5 +1,6 @@
 """The writes of applications to branches: each row names a commit that its branch has, or had."""
 
+from functools import partial
 from typing import Final
 
 from graveler.errors import CorruptError, InvalidError, RefNotFoundError
@@ -60,10 +61,7 @@ class ApplicationCheck:
         branch, _, application = name.partition("\0")
         subject = f"the row of application {application!r} on branch {branch!r}"
         refs = (AffectedRef("branch", branch),) if branch in heads else ()
-
-        def damage(reason: str, remedy: str) -> Damage:
-            return Damage(FindingKind.APPLICATION, subject, reason, remedy, refs=refs)
-
+        damage = partial(Damage, FindingKind.APPLICATION, subject, refs=refs)
         if isinstance(item, DamagedItem):
             return damage(f"cannot be read: {item.reason}", _UNREADABLE)
         try:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from graveler.errors import ForbiddenError, InvalidError
-from graveler.lake.parts import Locate, RepositoryParts
+from graveler.lake.parts import Locate
 from graveler.storage.limits import MAX_OBJECT_KEY_BYTES, check_object_key
 from graveler.storage.objects.folder import FolderObjects
 
@@ -41,11 +41,6 @@ class Gate(Struct, frozen=True):
 
     namespace: str
     outside: Locate
-
-    @classmethod
-    def of(cls, repository: RepositoryParts) -> "Gate":
-        """Return the gate of a repository's readers."""
-        return cls(repository.namespace, repository.locate_external)
 
     def refusal(self, address: str) -> ForbiddenError | InvalidError | None:
         """Return why no reader could read an object at an address; None if readers would try. Cost: a few system calls for a

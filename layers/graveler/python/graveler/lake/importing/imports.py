@@ -25,7 +25,7 @@ def import_addresses(repository: RepositoryParts, request: ImportAddresses, cont
         source_at(
             address,
             repository.codec,
-            Gate.of(repository),
+            Gate(repository.namespace, repository.locate_external),
             context.progress,
             repository.workers,
             trust_mtime=request.trust_mtime,
@@ -52,7 +52,7 @@ def import_folder(repository: RepositoryParts, request: ImportFolder, context: C
         no_object_progress if request.copy else context.progress,
         workers=repository.workers,
         trust_mtime=request.trust_mtime or request.copy,
-        gate=Gate.of(repository),
+        gate=Gate(repository.namespace, repository.locate_external),
         copied=request.copy,
         exclude=request.exclude,
         ignore=request.ignore,
@@ -80,7 +80,13 @@ def import_folder(repository: RepositoryParts, request: ImportFolder, context: C
 def import_listing(repository: RepositoryParts, request: ImportListing, context: Context) -> Imported:
     """See :class:`graveler.requests.importing.ImportListing`."""
     options, progress = request.options, context.progress
-    listing = ObjectListing(request.listing, repository.namespace, options, progress, gate=Gate.of(repository))
+    listing = ObjectListing(
+        request.listing,
+        repository.namespace,
+        options,
+        progress,
+        gate=Gate(repository.namespace, repository.locate_external),
+    )
     name = request.label or listing_name(request.listing, options)
     sources = [ImportSource(options.destination.encode(), True, listing, listing.parts, progress, name=name)]
     return _run(repository, request, sources, context, "Import a listing")

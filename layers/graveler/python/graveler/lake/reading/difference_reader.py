@@ -18,6 +18,7 @@ from graveler.model import (
     CommitID,
     Page,
 )
+from graveler.staging.changes import StagedReader
 from graveler.tree.diff import Difference, diff
 from graveler.tree.tree import Tree
 
@@ -58,7 +59,7 @@ class DifferenceReader(HistoryReader):
     def _uncommitted(self, branch: str) -> tuple[Differences, CommitID]:
         """Return what is staged on a branch and differs from its last commit, and the ID of that commit."""
         state = self._branches.state(branch)
-        staged = self._staged.reader((state.open, *state.sealed[::-1]))
+        staged = StagedReader(self._staged, (state.open, *state.sealed[::-1]))
         return uncommitted(self._tree(state.commit_id), staged), state.commit_id
 
     def diff(

@@ -22,7 +22,7 @@ from graveler.model import (
     Page,
     Token,
 )
-from graveler.staging.changes import first_staged
+from graveler.staging.changes import StagedReader, first_staged
 from graveler.storage.objects.port import Noted, ObjectMissingError, Objects
 from graveler.storage.tables.port import Item, Key
 from graveler.tree.listing import ListedPage
@@ -216,7 +216,7 @@ class ObjectReader(StateReader):
 
         resolved = resolve(ref, self._refs, self._commits)
         return Level(prefix, delimiter).usage(
-            self._tree(resolved.commit_id), self._staged.reader(staging_tokens(resolved))
+            self._tree(resolved.commit_id), StagedReader(self._staged, staging_tokens(resolved))
         )
 
     def tree(self, ref: str) -> Tree:
@@ -260,7 +260,9 @@ class ByteReader(ObjectReader):
             length = None  # to the end, to detect an object that is longer than recorded
         try:
             pieces = objects.stream(key, start, length)
-            yield from checked(entry, ref, pieces, start, length, lambda: self._vouches(entry), verify=verify)
+            yield from checked(
+                entry, ref, pieces, start, length, lambda: vouches(objects, key, entry.checksum), verify=verify
+            )
         except ObjectMissingError:
             self.expect_kept(ref)
             raise BytesGoneError(entry.path, ref, entry.address) from None
@@ -281,7 +283,7 @@ class ByteReader(ObjectReader):
             ref,
             entry,
             lambda start, length: self.bytes_in(ref, entry, start, length, verify=False),
-            lambda: self._vouches(entry),
+            lambda: vouches(*self._locate(entry.address), entry.checksum),
         )
 
     def open_file(self, ref: str, entry: ObjectEntry) -> "FileIO | None":
@@ -341,10 +343,6 @@ class ByteReader(ObjectReader):
             return None
         tree = self.tree(ref)
         return look_at_outside_files(tree, self.codec, self.repository.namespace, self._locate, utf8("prefix", prefix))
-
-    def _vouches(self, entry: ObjectEntry) -> bool:
-        """Return whether the store vouches for an object whose MD5 is not its checksum. One object request."""
-        return vouches(*self._locate(entry.address), entry.checksum)
 
     def _locate(self, address: str) -> tuple[Objects, str]:
         prefix = self.repository.namespace + "/"

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from graveler.lake.reading.differences import uncommitted
 from graveler.model import Token
-from graveler.staging.changes import StagedChanges
+from graveler.staging.changes import StagedChanges, StagedReader
 from graveler.system.pauses import require_cached
 from graveler.tree.diff import Difference
 from graveler.tree.expected_ranges import listed
@@ -31,7 +31,7 @@ class Snapshot:
     def __init__(self, load: Callable[[], Tree], staged: StagedChanges, tokens: Sequence[Token] = ()) -> None:
         self._load = load
         self._tree: Tree | None = None
-        self._staged = staged.reader(tokens)
+        self._staged = StagedReader(staged, tokens)
 
     def again(self) -> "Snapshot":
         """Return another reader of the same state. No request."""

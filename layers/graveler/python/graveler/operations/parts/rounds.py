@@ -132,7 +132,7 @@ def open_rounds(
     from graveler.operations.parts.work_of_request import open_work, ticket_of  # not on the path of a cold start
 
     parts = repository.parts
-    deadline = parts.deadlines.since(began)
+    deadline = parts.deadlines.begin(began)
     work = open_work(parts, pinned, request_id or operation_id, deadline, only_while, ticket_of(operation_id))
     files = PartFiles(repository.namespace, operation_id)
     sizes = sizes or (Sizes(records=_SHARED_PART) if parts.workers > 1 else Sizes())

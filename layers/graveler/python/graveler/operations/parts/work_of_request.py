@@ -68,7 +68,7 @@ def _source_at(
         return source_at(
             address,
             repository.codec,
-            Gate.of(repository),
+            Gate(repository.namespace, repository.locate_external),
             progress,
             repository.workers,
             trust_mtime=request.trust_mtime,
