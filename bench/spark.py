@@ -26,7 +26,7 @@ from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import ImportReport, import_listing, partitions_of
-from graveler.spark.listing import canonical
+from graveler.spark.listing_frames import canonical
 from graveler.spark.session import local_session
 from graveler.storage.objects.namespaces import locate
 

@@ -22,7 +22,7 @@ from graveler.runtime.local import LocalRuntime
 from graveler.spark.checkpoints import Checkpoint
 from graveler.spark.cutting import cut_points
 from graveler.spark.importing import partitions_of
-from graveler.spark.listing import Columns
+from graveler.spark.listing_frames import Columns
 from graveler.spark.results import pack
 from graveler.spark.subtrees import SubtreeTask
 from graveler.storage.objects.memory import MemoryObjects

@@ -1258,7 +1258,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "a copying import that failed leaves no copy",
-        "lake/importing/copies.py",
+        "lake/importing/folder_uploads.py",
         "remaining = self._remove()",
         "remaining = 0",
         "lake/test_import_copies.py::test_a_full_disk_leaves_nothing",
@@ -1266,7 +1266,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C2",
         "copies that a commit may have are not removed",
-        "lake/importing/copies.py",
+        "lake/importing/folder_uploads.py",
         "if self._publishing in (Publishing.BEGUN, Publishing.DONE):",
         "if self._publishing is Publishing.DONE:",
         "lake/test_import_copies.py::test_copies_that_a_commit_may_have_stay[fail_after-refuse]",
@@ -1810,7 +1810,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "strangers",
         "a repaired commit has the age of its record, not that of its date",
-        "lake/fsck/commits.py",
+        "lake/fsck/commit_records.py",
         "write = self._commits.put_write(commit, published)",
         "write = self._commits.put_write(commit, commit.created)",
         "security/test_commit_dates.py::test_what_is_restored_or_repaired_does_not_age_either[repaired]",
@@ -2098,7 +2098,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "C1",
         "import sources are those read together with the branch",
-        "lake/settings/rules.py",
+        "lake/settings/repository_settings.py",
         "self.accept(decode_settings(repository, item))",
         "pass",
         "server/test_short_routes.py::test_what_another_process_decided_holds_for_a_repository_that_is_kept[sources]",

@@ -21,7 +21,7 @@ from graveler.errors import (
     ProtectedBranchError,
     UnavailableError,
 )
-from graveler.filesystem.failures import as_os_error, translating_lake_errors
+from graveler.filesystem.error_translation import as_os_error, translating_lake_errors
 from graveler.filesystem.filesystem import GravelerFileSystem
 from tests.filesystem.conftest import new_repository
 from tests.support.shell import Shell

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from graveler.errors import InvalidError
-from graveler.functions.configuration import Configuration, read_configuration
 from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.deployment_settings import Configuration, read_configuration
 from graveler.functions.entry import MAX_ANSWER, api_handler, raw_path
 from graveler.functions.traffic import Tier, Traffic
 from graveler.lake.opening.aws import STAGING_SHARDS

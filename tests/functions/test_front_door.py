@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graveler.functions.configuration import read_configuration
+from graveler.functions.deployment_settings import read_configuration
 from graveler.functions.entry import Event, api_handler
 from graveler.functions.front_door import HEADER, FrontDoor
 from tests.functions.conftest import Handler

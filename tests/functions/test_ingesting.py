@@ -17,8 +17,8 @@ from moto.sqs.models import sqs_backends
 from msgspec.structs import replace
 
 from graveler.errors import UnavailableError
-from graveler.functions.configuration import read_configuration
 from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.deployment_settings import read_configuration
 from graveler.functions.ingest_entry import (
     ATTEMPTS,
     LONGEST_WAIT,

@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from graveler.errors import UnavailableError
-from graveler.functions.configuration import read_configuration
 from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.deployment_settings import read_configuration
 from graveler.functions.maintenance import AGAIN_SECONDS, maintain_handler, sweep, work_on
 from graveler.functions.queue import OperationMessage, QueueStarter
 from graveler.functions.sqs import SqsQueue

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, InvalidError, UnavailableError
-from graveler.functions.configuration import read_configuration
 from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.deployment_settings import read_configuration
 from graveler.functions.executions import ExecutionStarter, execution_name
 from graveler.functions.maintenance import maintain_handler
 from graveler.functions.operate_entry import Caught, give_up_reason, operate_handler

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
 from graveler.errors import CorruptError
-from graveler.functions.configuration import read_configuration
 from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.deployment_settings import read_configuration
 from graveler.functions.operate_entry import operate_handler
 from graveler.functions.traffic import Traffic
 from graveler.lake.lake import Lake

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.functions.configuration import read_configuration
 from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.deployment_settings import read_configuration
 from graveler.functions.entry import answered
 from graveler.functions.traffic import Traffic
 from tests.functions.conftest import Handler

@@ -5,8 +5,8 @@ import os
 
 import boto3
 
-from graveler.functions.configuration import read_configuration
 from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.deployment_settings import read_configuration
 from graveler.functions.entry import seconds_left
 from graveler.functions.maintenance import maintain_handler
 from graveler.functions.traffic import Traffic

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from graveler.errors import DirtyBranchError, EmptySourceError, InvalidError, NotFoundError, UnavailableError
-from graveler.lake.importing.changes import compare_here
+from graveler.lake.importing.import_effects import compare_here
 from graveler.lake.importing.importer import ImportSource
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.repository import OpenRepository

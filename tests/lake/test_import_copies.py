@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import GravelerError, InvalidError, UnavailableError
-from graveler.lake.importing import copies as module
+from graveler.lake.importing import folder_uploads as module
 from graveler.lake.objects.uploads import size_and_md5
 from graveler.lake.opening.folder import create_folder_lake
 from tests.lake.support import World, commit, messages, put, texts, write_files

@@ -24,7 +24,7 @@ from graveler.lake.objects.withdrawal import Withdrawer
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs import rename
 from graveler.lake.refs.branches import Branches
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.turns import Turn
 from graveler.model import Token
 from graveler.staging import cleanup, tokens

@@ -29,7 +29,7 @@ from graveler.model import (
 from graveler.operations.store import OperationState
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository, runs_remotely
-from graveler.requests import committing, importing, merging, refs, settings, staging
+from graveler.requests import committing, importing, merging, refs, setting_changes, staging
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.exporting import Export
 from graveler.requests.fields import fields_of
@@ -101,15 +101,15 @@ VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
     (refs.Undo(branch="b"), {"request_id": "request-1", "force": True}),
     (refs.CreateTag(name="t/é", ref="main"), FORCE),
     (refs.DeleteTag(name="t/é"), FORCE),
-    (settings.SetMetadata(metadata={"k": "é"}), FORCE),
-    (settings.DeleteMetadata(keys=("k", "l")), FORCE),
-    (settings.SetProtection(patterns=("a", "b*", "a")), {"if_match": "etag", "force": True}),
-    (settings.Protect(patterns=("a", "c")), FORCE),
-    (settings.Unprotect(patterns=("main",)), FORCE),
-    (settings.SetRetention(rules=RetentionRules(7, {"main": 9})), FORCE),
-    (settings.DeleteRetention(), FORCE),
-    (settings.SetImportSources(prefixes=("s3://b/",)), {"prefixes": None, "force": True}),
-    (settings.SetReadOnly(read_only=True), {"read_only": False}),
+    (setting_changes.SetMetadata(metadata={"k": "é"}), FORCE),
+    (setting_changes.DeleteMetadata(keys=("k", "l")), FORCE),
+    (setting_changes.SetProtection(patterns=("a", "b*", "a")), {"if_match": "etag", "force": True}),
+    (setting_changes.Protect(patterns=("a", "c")), FORCE),
+    (setting_changes.Unprotect(patterns=("main",)), FORCE),
+    (setting_changes.SetRetention(rules=RetentionRules(7, {"main": 9})), FORCE),
+    (setting_changes.DeleteRetention(), FORCE),
+    (setting_changes.SetImportSources(prefixes=("s3://b/",)), {"prefixes": None, "force": True}),
+    (setting_changes.SetReadOnly(read_only=True), {"read_only": False}),
     (
         staging.Upload(branch="b", path="a/é b"),
         {"content_type": "text/plain", "metadata": {"k": "v"}, "if_absent": True, "force": True},

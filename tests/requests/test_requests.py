@@ -16,7 +16,7 @@ from graveler.lake.repository import function_of
 from graveler.model import SplitParameters
 from graveler.operations.pinned_requests import KINDS, LongRequest
 from graveler.remote.repository import runs_remotely
-from graveler.requests import committing, merging, refs, settings, staging
+from graveler.requests import committing, merging, refs, setting_changes, staging
 from graveler.requests.base import CommitInfo, Permission, Repetition, Request
 from graveler.requests.fields import fields_of
 from graveler.requests.refs import CreateTag, DeleteTag
@@ -97,10 +97,10 @@ KEYED: list[Request[Any]] = [
     merging.Merge(source="dev", destination="main"),
     merging.Revert(branch="dev", ref="dev"),
     merging.CherryPick(branch="main", ref="dev~1"),
-    settings.SetMetadata(metadata={"k": "v"}),
-    settings.DeleteMetadata(keys=("k",)),
-    settings.DeleteRetention(),
-    settings.SetReadOnly(read_only=False),
+    setting_changes.SetMetadata(metadata={"k": "v"}),
+    setting_changes.DeleteMetadata(keys=("k",)),
+    setting_changes.DeleteRetention(),
+    setting_changes.SetReadOnly(read_only=False),
     staging.UpdateMetadata(branch="dev", path="a", metadata={"k": "v"}),
 ]
 

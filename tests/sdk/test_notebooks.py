@@ -384,7 +384,7 @@ def test_who_shows_nothing_loads_nothing() -> None:
         "from graveler.storage.tables.memory import MemoryTables\n"
         "repo = graveler.Lake(Lake(MemoryTables(), MemoryObjects)).repository('demo').create('mem://demo')\n"
         "repr(repo.branch('main').objects()), list(repo.branches()), repo.ref('main').get_commit()\n"
-        "loaded = {'graveler.text.markup', 'graveler.text.readable', 'graveler.sdk.tables', 'html'} & set(sys.modules)\n"
+        "loaded = {'graveler.text.markup', 'graveler.text.readable', 'graveler.sdk.display_tables', 'html'} & set(sys.modules)\n"
         "assert not loaded, loaded"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -13,7 +13,7 @@ from tests.security.patterns import shared
 
 ROOT = Path(graveler.__file__).parent
 TRUSTED = {
-    "graveler.spark.failures": "reads what Spark's own JVM says, of a bounded length",
+    "graveler.spark.error_translation": "reads what Spark's own JVM says, of a bounded length",
     "graveler.remote.error_responses": "reads what the server says that a user chose",
 }
 """Modules whose expressions see nothing that a stranger wrote, and why."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graveler.functions.configuration import Configuration
+from graveler.functions.deployment_settings import Configuration
 from tests.cli.support import done
 from tests.server.support import Running, running
 

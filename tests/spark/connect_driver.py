@@ -19,7 +19,7 @@ from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.spark import joining
 from graveler.spark.connect import SparkConnectError, cores
-from graveler.spark.garbage import SparkEngine
+from graveler.spark.garbage_tasks import SparkEngine
 from graveler.spark.jobs import import_
 from graveler.spark.jobs.frame import run_job
 

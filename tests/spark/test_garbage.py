@@ -17,10 +17,10 @@ from graveler.lake.opening.location import AwsLake, open_at
 from graveler.model import RetentionRules
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.retention.listing import Comparison, ListingInterval, Unknown, candidates, intervals
+from graveler.retention.live_listing import Comparison, ListingInterval, Unknown, candidates, intervals
 from graveler.retention.marks import write_names
 from graveler.retention.runs import Mode, Summary
-from graveler.spark.garbage import SparkEngine
+from graveler.spark.garbage_tasks import SparkEngine
 from graveler.spark.jobs.frame import run_job
 from graveler.spark.jobs.gc import JOB
 from graveler.storage.objects.folder import FolderObjects

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sql
 from graveler.errors import InvalidError, NotFoundError, RepositoryNotFoundError
 from graveler.requests.importing import ListingOptions
 from graveler.spark.importing import import_listing
-from graveler.spark.listing import MALFORMED
+from graveler.spark.listing_frames import MALFORMED
 from graveler.spark.listing_sources import list_prefix, read_inventory, read_tables
 from tests.spark.listings import Row, latest, make_repository, rows_of
 from tests.support.tuples import changed

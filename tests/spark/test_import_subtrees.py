@@ -16,7 +16,7 @@ from graveler.lake.importing.listing_tables import Batch
 from graveler.runtime.local import LocalRuntime
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.encoding import PlainRows
-from graveler.spark.listing import Columns
+from graveler.spark.listing_frames import Columns
 from graveler.spark.results import Subtree, Subtrees
 from graveler.spark.subtrees import SubtreeTask
 from graveler.storage.objects.memory import MemoryObjects

@@ -8,7 +8,7 @@ import pytest
 
 from graveler.model import RepositoryUID, Token
 from graveler.staging.changes import PAGE, StagedChanges, record_of
-from graveler.staging.read_ahead import ReadAhead
+from graveler.staging.partition_scan import ReadAhead
 from graveler.storage.tables.memory import MemoryTables
 from graveler.storage.tables.port import Item, Key, Put, Query, QueryPage
 from tests.support.patience import PATIENCE

@@ -10,8 +10,8 @@ import boto3
 import pytest
 from botocore.client import BaseClient
 
-from graveler.functions.configuration import read_configuration
 from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.deployment_settings import read_configuration
 from graveler.functions.entry import api_handler
 from graveler.functions.ingest_entry import ingest_handler
 from graveler.functions.maintenance import maintain_handler

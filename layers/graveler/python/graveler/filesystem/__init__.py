@@ -7,8 +7,8 @@
 
 ``addresses`` splits paths, ``lakes`` opens the lake that the storage options name, and resolves refs, ``object_file`` is a file
 for reading, ``compressed`` one for writing, ``local_targets`` checks the files of a download before they are written,
-``transactions`` makes several writes one commit, ``paths`` has the paths of universal-pathlib, ``failures`` turns the lake's
-errors into Python's own.
+``transactions`` makes several writes one commit, ``paths`` has the paths of universal-pathlib, ``error_translation`` turns the
+lake's errors into Python's own.
 
 Needs ``pip install 'graveler[fsspec]'``. Nothing else imports this package.
 """

@@ -25,7 +25,7 @@ from graveler.filesystem.async_methods import with_async_methods
 from graveler.filesystem.compressed import CompressedWriter
 from graveler.filesystem.copies import Copies, is_folder_error
 from graveler.filesystem.downloads import Downloads
-from graveler.filesystem.failures import translating_lake_errors
+from graveler.filesystem.error_translation import translating_lake_errors
 from graveler.filesystem.folders import Folders, Walk, expect_depth
 from graveler.filesystem.lakes import OpenedLake, Surroundings, expect_known, take_lake_options
 from graveler.filesystem.local_targets import Download

@@ -8,7 +8,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from graveler.errors import GravelerError
-from graveler.filesystem.failures import translating_lake_errors
+from graveler.filesystem.error_translation import translating_lake_errors
 from graveler.lake.objects.verification import OpenedObject, damaged
 from graveler.model import ObjectEntry
 

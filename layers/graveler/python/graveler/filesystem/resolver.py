@@ -14,7 +14,7 @@ from graveler.errors import (
     RepositoryNotFoundError,
 )
 from graveler.filesystem.addresses import PROTOCOL, Place
-from graveler.filesystem.failures import translating_lake_errors
+from graveler.filesystem.error_translation import translating_lake_errors
 from graveler.filesystem.lakes import OpenedLake
 from graveler.filesystem.transactions import CommitTransaction, Transactions
 from graveler.model import ObjectEntry

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from graveler.functions.configuration import Configuration
+from graveler.functions.deployment_settings import Configuration
 from graveler.functions.traffic import Tier, Traffic
 from graveler.lake.clock import GRACE
 from graveler.lake.lake import Lake

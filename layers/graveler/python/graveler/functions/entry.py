@@ -17,8 +17,8 @@ from graveler.access.authentication import Access
 from graveler.api.application import Application
 from graveler.api.response import JSON_TYPE
 from graveler.api.settings import DEFAULT_MAX_BODY
-from graveler.functions.configuration import Configuration, read_configuration
 from graveler.functions.deployed_lake import connect, open_deployed_lake
+from graveler.functions.deployment_settings import Configuration, read_configuration
 from graveler.functions.front_door import REFUSAL, FrontDoor
 from graveler.functions.snapshot import SNAPSHOT, renew_process
 from graveler.functions.telemetry import Telemetry

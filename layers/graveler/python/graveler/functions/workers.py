@@ -1,6 +1,6 @@
 """The workers on long operations in a deployment: the state machine for those in parts, the queue's function for others."""
 
-from graveler.functions.configuration import Configuration
+from graveler.functions.deployment_settings import Configuration
 from graveler.functions.executions import ExecutionStarter
 from graveler.functions.queue import QueueStarter
 from graveler.functions.sqs import SqsQueue

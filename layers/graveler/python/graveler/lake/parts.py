@@ -14,7 +14,7 @@ from graveler.history.refs import Refs
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.deadline import SKEW, Deadlines
 from graveler.lake.leases import LeaseWatch
-from graveler.lake.objects.addresses import DataNames
+from graveler.lake.objects.issued_addresses import DataNames
 from graveler.lake.objects.stage import Stager
 from graveler.lake.objects.traces import Traces
 from graveler.lake.opening.repositories import KnownRepository

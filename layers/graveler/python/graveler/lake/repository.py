@@ -10,7 +10,7 @@ from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.keyword_methods import KeywordMethods, strategies_of
 from graveler.lake.opening.repositories import KnownRepository
 from graveler.lake.reading.reader import RepositoryReader
-from graveler.lake.settings.rules import Intent, etag
+from graveler.lake.settings.repository_settings import Intent, etag
 from graveler.model import (
     Application,
     Commit,
@@ -73,8 +73,8 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         return read_settings(self.parts).metadata
 
     def protection(self) -> tuple[tuple[str, ...], str]:
-        """Return the patterns of protected branches, and the etag for :class:`graveler.requests.settings.SetProtection`. Cost:
-        one table read."""
+        """Return the patterns of protected branches, and the etag for
+        :class:`graveler.requests.setting_changes.SetProtection`. Cost: one table read."""
         from graveler.lake.settings.change import read_settings
 
         patterns = read_settings(self.parts).protected

@@ -33,7 +33,7 @@ from graveler.history.refs import BranchState
 from graveler.lake.clock import Clock, Polls
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.refs.branches import Branches, busy
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import RepositoryUID
 from graveler.storage.machine_queue import MachineQueue, QueueSlot
 from graveler.storage.tables.port import (

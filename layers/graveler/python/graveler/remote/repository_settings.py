@@ -8,7 +8,7 @@ from graveler.lake.context import Context
 from graveler.model import RetentionRules
 from graveler.remote.reading import RemoteReader
 from graveler.remote.sending import send
-from graveler.requests import settings
+from graveler.requests import setting_changes
 from graveler.requests.base import Request
 from graveler.wire import repository_documents
 
@@ -20,22 +20,22 @@ class RemoteSettings(RemoteReader):
     """The runs of settings requests, each one request to the server unless stated otherwise."""
 
     def _change_metadata(
-        self, request: settings.SetMetadata | settings.DeleteMetadata, _: Context
+        self, request: setting_changes.SetMetadata | setting_changes.DeleteMetadata, _: Context
     ) -> Mapping[str, str]:
         """Set or delete metadata. Two requests."""
         send(self._connection, self._name, request)
         return self.metadata()
 
-    def _set_protection(self, request: settings.SetProtection, _: Context) -> str:
+    def _set_protection(self, request: setting_changes.SetProtection, _: Context) -> str:
         """Set the protection patterns. Two requests."""
         self._put_protection(request.patterns, request.if_match, force=request.force)
         return self.protection()[1]
 
-    def _protect(self, request: settings.Protect, _: Context) -> tuple[str, ...]:
+    def _protect(self, request: setting_changes.Protect, _: Context) -> tuple[str, ...]:
         """Add protection patterns. Two requests, repeated after losing a race."""
         return self._change_protection(lambda patterns: (*patterns, *request.patterns), force=request.force)
 
-    def _unprotect(self, request: settings.Unprotect, _: Context) -> tuple[str, ...]:
+    def _unprotect(self, request: setting_changes.Unprotect, _: Context) -> tuple[str, ...]:
         """Remove protection patterns. Cost as for adding."""
 
         def without(patterns: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,23 +65,23 @@ class RemoteSettings(RemoteReader):
         path = (*self._base, "settings", "branch_protection")
         self._connection.call("PUT", path, {"force": force}, rules, headers=condition)
 
-    def _set_retention(self, request: settings.SetRetention, _: Context) -> None:
+    def _set_retention(self, request: setting_changes.SetRetention, _: Context) -> None:
         path = (*self._base, "settings", "gc_rules")
         self._connection.call("PUT", path, {"force": request.force}, rules_document(request.rules))
 
-    def _set_import_sources(self, request: settings.SetImportSources, _: Context) -> None:
+    def _set_import_sources(self, request: setting_changes.SetImportSources, _: Context) -> None:
         body = repository_documents.ImportSources(None if request.prefixes is None else list(request.prefixes))
         self._connection.call("PUT", (*self._base, "settings", "import_sources"), {"force": request.force}, body)
 
 
 SETTINGS_RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteSettings, Any, Context], Any]]] = {
-    settings.SetMetadata: RemoteSettings._change_metadata,
-    settings.DeleteMetadata: RemoteSettings._change_metadata,
-    settings.SetProtection: RemoteSettings._set_protection,
-    settings.Protect: RemoteSettings._protect,
-    settings.Unprotect: RemoteSettings._unprotect,
-    settings.SetRetention: RemoteSettings._set_retention,
-    settings.SetImportSources: RemoteSettings._set_import_sources,
+    setting_changes.SetMetadata: RemoteSettings._change_metadata,
+    setting_changes.DeleteMetadata: RemoteSettings._change_metadata,
+    setting_changes.SetProtection: RemoteSettings._set_protection,
+    setting_changes.Protect: RemoteSettings._protect,
+    setting_changes.Unprotect: RemoteSettings._unprotect,
+    setting_changes.SetRetention: RemoteSettings._set_retention,
+    setting_changes.SetImportSources: RemoteSettings._set_import_sources,
 }
 
 

@@ -17,7 +17,7 @@ from graveler.retention.abandoned_transactions import Abandoned
 from graveler.retention.engine import Engine, InProcess, write_chunks
 from graveler.retention.expiry import Expiry
 from graveler.retention.forecast import look_ahead
-from graveler.retention.listing import Comparison, Unknown
+from graveler.retention.live_listing import Comparison, Unknown
 from graveler.retention.marks import Marks
 from graveler.retention.metadata_files import INSIDE, Needed, OwnFiles
 from graveler.retention.rate_limit import RATE

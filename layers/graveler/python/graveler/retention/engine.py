@@ -1,7 +1,7 @@
 """The work that grows with the lake: reading ranges, comparing listings, removing files.
 
 The collector decides on the work and its order; an engine only distributes it. This one has the threads of one process;
-:mod:`graveler.spark.garbage` has the executors of a cluster. Both run the same code on the same files.
+:mod:`graveler.spark.garbage_tasks` has the executors of a cluster. Both run the same code on the same files.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from graveler.lake.clock import Clock
-from graveler.retention.listing import EVERYTHING, Comparison, Unknown, candidates
+from graveler.retention.live_listing import EVERYTHING, Comparison, Unknown, candidates
 from graveler.retention.marks import MOST_FILES, merge_rows, write_rows
 from graveler.retention.rate_limit import Pace
 from graveler.retention.rowfiles import read_rows

@@ -8,7 +8,7 @@ from msgspec import Struct
 from graveler.errors import PreconditionError
 from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
-from graveler.lake.settings.rules import check_settings
+from graveler.lake.settings.repository_settings import check_settings
 from graveler.model import Commit, CommitID, Page, RetentionRules, Settings
 from graveler.retention.collector import Collector, Options
 from graveler.retention.engine import Engine

@@ -29,7 +29,7 @@ from graveler.lake.dump.chunks import dumps
 from graveler.lake.opening.repositories import MARKER, DeletedRepository, Repositories
 from graveler.model import RepositoryUID, Token
 from graveler.retention.holds import Holds
-from graveler.retention.listing import Unknown
+from graveler.retention.live_listing import Unknown
 from graveler.retention.metadata_files import INSIDE
 from graveler.retention.runs import Candidate, Kind, Mode, Outcome, Tally
 from graveler.retention.sweeper import Sweeper

@@ -13,7 +13,7 @@ from msgspec import Struct
 from graveler.lake.dump.chunks import dumps
 from graveler.lake.opening.repositories import MARKER
 from graveler.model import CommitID
-from graveler.retention.listing import Unknown
+from graveler.retention.live_listing import Unknown
 from graveler.retention.runs import Candidate, Kind
 from graveler.storage.objects.port import Objects, StoredObject
 from graveler.tree.store import METARANGES, RANGES

@@ -28,7 +28,7 @@ from graveler.model import CommitID, RetentionRules
 from graveler.retention.comparison import BATCH, ROW, Rows
 from graveler.retention.engine import InProcess
 from graveler.retention.holds import Holds
-from graveler.retention.listing import EVERYTHING, Unknown, own_objects
+from graveler.retention.live_listing import EVERYTHING, Unknown, own_objects
 from graveler.retention.marks import MOST_FILES, Marks
 from graveler.retention.roots import Names, RootReader
 from graveler.retention.rowfiles import read_rows

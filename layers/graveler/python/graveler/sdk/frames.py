@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-    from graveler.sdk.tables import Row
+    from graveler.sdk.display_tables import Row
     from graveler.sql.rowdiff.table_reader import TableReader
     from graveler.sql.session import Session
 

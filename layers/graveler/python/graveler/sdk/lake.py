@@ -31,7 +31,7 @@ class Lake(LakeHandle):
     """
 
     def _repr_html_(self) -> str:
-        from graveler.sdk.tables import lake_card  # for notebooks
+        from graveler.sdk.display_tables import lake_card  # for notebooks
 
         address = self._shared.address
         name = repr(self._shared) if address is None else str(address)

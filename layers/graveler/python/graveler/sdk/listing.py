@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from graveler.model import Page
-    from graveler.sdk.tables import Row
+    from graveler.sdk.display_tables import Row
     from graveler.tree.key_range import KeyRange
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class Listing(Iterator[T_co]):
 
     def _repr_html_(self) -> str:
         """Return the table. Cost: the first page, unless it was requested already."""
-        from graveler.sdk.tables import listing_table  # for notebooks
+        from graveler.sdk.display_tables import listing_table  # for notebooks
 
         return listing_table(self._name, self._pages, self._if_none)
 

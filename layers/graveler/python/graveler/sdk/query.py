@@ -100,12 +100,12 @@ class Result(Frames, Iterator[tuple[Any, ...]]):
 
     def __repr__(self) -> str:
         """Return the next 20 rows as a table of text, which is what a terminal shows. Cost: the query, unless it runs already."""
-        from graveler.sdk.tables import result_table  # for terminals
+        from graveler.sdk.display_tables import result_table  # for terminals
 
         return result_table(self.columns, self.following).text()
 
     def _repr_html_(self) -> str:
-        from graveler.sdk.tables import result_table  # for notebooks
+        from graveler.sdk.display_tables import result_table  # for notebooks
 
         return result_table(self.columns, self.following).html()
 

@@ -329,7 +329,7 @@ class Reference:
         return f"{type(self).__name__}({self._url!r})"
 
     def _repr_html_(self) -> str:
-        from graveler.sdk.tables import commit_card  # for notebooks
+        from graveler.sdk.display_tables import commit_card  # for notebooks
 
         return commit_card(self._access, f"{type(self).__name__.lower()} {self._url}", self._id)
 

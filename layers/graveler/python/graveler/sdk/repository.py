@@ -122,11 +122,11 @@ class Repository:
 
     def set_metadata(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
         """Add or change metadata entries and return all of them. Cost and errors as :class:`SetMetadata`."""
-        return self.verbs.run(requests.settings.SetMetadata(metadata=metadata))
+        return self.verbs.run(requests.setting_changes.SetMetadata(metadata=metadata))
 
     def delete_metadata(self, keys: Iterable[str]) -> Mapping[str, str]:
         """Remove metadata keys and return the remaining entries. Cost and errors as :class:`DeleteMetadata`."""
-        return self.verbs.run(requests.settings.DeleteMetadata(keys=tuple(keys)))
+        return self.verbs.run(requests.setting_changes.DeleteMetadata(keys=tuple(keys)))
 
     @property
     @short_traceback
@@ -137,15 +137,15 @@ class Repository:
     def protect(self, *patterns: str) -> tuple[str, ...]:
         """Protect the branches that match the patterns (``*``, ``?``) and return all patterns. Cost and errors as
         :class:`Protect`."""
-        return self.verbs.run(requests.settings.Protect(patterns=patterns))
+        return self.verbs.run(requests.setting_changes.Protect(patterns=patterns))
 
     def unprotect(self, *patterns: str) -> tuple[str, ...]:
         """Remove patterns and return the remaining ones. Cost and errors as :meth:`OpenRepository.unprotect`."""
-        return self.verbs.run(requests.settings.Unprotect(patterns=patterns))
+        return self.verbs.run(requests.setting_changes.Unprotect(patterns=patterns))
 
     def set_read_only(self, read_only: bool) -> None:
         """Refuse all changes, or allow them again. Cost as :class:`SetReadOnly`."""
-        self.verbs.run(requests.settings.SetReadOnly(read_only=read_only))
+        self.verbs.run(requests.setting_changes.SetReadOnly(read_only=read_only))
 
     def branch(self, branch_id: str) -> Branch:
         """Return a handle on a branch. It need not exist yet. No request."""
@@ -203,6 +203,6 @@ class Repository:
         return f"Repository({self.id!r})"
 
     def _repr_html_(self) -> str:
-        from graveler.sdk.tables import repository_card  # for notebooks
+        from graveler.sdk.display_tables import repository_card  # for notebooks
 
         return repository_card(self._access)

@@ -82,7 +82,7 @@ class RowDiff(Frames):
         return self._table().html()
 
     def _table(self) -> "Table":
-        from graveler.sdk.tables import row_diff_table  # for notebooks and terminals
+        from graveler.sdk.display_tables import row_diff_table  # for notebooks and terminals
 
         counts = {"added": self.added, "removed": self.removed, "changed": self.changed}
         return row_diff_table(counts, self.columns, self)

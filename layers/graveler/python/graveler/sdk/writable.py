@@ -74,6 +74,6 @@ class WritableReference(Reference):
         self._access.repository.run(request, self._context)
 
     def _repr_html_(self) -> str:
-        from graveler.sdk.tables import branch_card  # for notebooks
+        from graveler.sdk.display_tables import branch_card  # for notebooks
 
         return branch_card(self._access, f"{type(self).__name__.lower()} {self._url}", self._id)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graveler.requests.importing import ListingOptions
     from graveler.spark.batches import each_batch
     from graveler.spark.datasets import read
-    from graveler.spark.differences import diff
+    from graveler.spark.difference_frames import diff
     from graveler.spark.exports import export
     from graveler.spark.frames import branches, commits, objects, ranges, tags
     from graveler.spark.importing import ImportReport, import_listing
@@ -52,12 +52,12 @@ __all__ = [
 
 _MODULES = {
     "ImportReport": "importing",
-    "ListingOptions": "listing",
+    "ListingOptions": "listing_frames",
     "Transaction": "transactions",
     "begin": "landing",
     "branches": "frames",
     "commits": "frames",
-    "diff": "differences",
+    "diff": "difference_frames",
     "each_batch": "batches",
     "export": "exports",
     "import_listing": "importing",

@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from graveler.lake.importing.changes import Compare
+from graveler.lake.importing.import_effects import Compare
 from graveler.model import Totals
 from graveler.spark.frames import in_each_task
 from graveler.spark.locations import Files

@@ -13,7 +13,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from graveler.spark.connect import is_connect
-from graveler.spark.failures import spark_errors
+from graveler.spark.error_translation import spark_errors
 from graveler.spark.slices import KeyRanges, both, either
 from graveler.tree.key_range import KeyRange
 

@@ -37,6 +37,7 @@ from graveler.lake.exporting.export_folder import (
 from graveler.location.environment import ServedLake
 from graveler.model import CommitID
 from graveler.spark.destinations import Destination, destination_at
+from graveler.spark.error_translation import spark_errors
 from graveler.spark.export_tasks import (
     LEASE,
     RESULT,
@@ -47,7 +48,6 @@ from graveler.spark.export_tasks import (
     remove,
     write,
 )
-from graveler.spark.failures import spark_errors
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, Reached, reached
 from graveler.spark.leases import held

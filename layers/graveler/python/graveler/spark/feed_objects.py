@@ -13,7 +13,7 @@ from graveler.errors import InvalidError
 from graveler.lake.repository import OpenRepository
 from graveler.model import CommitID
 from graveler.spark.change_feed import Step
-from graveler.spark.differences import CHANGE, read_differences
+from graveler.spark.difference_frames import CHANGE, read_differences
 from graveler.spark.locations import task_store
 from graveler.spark.slices import TASK_ROWS, TwoSlices, pairs
 from graveler.spark.source_options import number

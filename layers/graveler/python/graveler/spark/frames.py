@@ -21,7 +21,7 @@ from graveler.location.environment import ServedLake
 from graveler.model import CommitID
 from graveler.spark.columns import OBJECT, RecordColumns
 from graveler.spark.conditions import keys_where
-from graveler.spark.failures import spark_errors
+from graveler.spark.error_translation import spark_errors
 from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.read_ahead import read_ahead
 from graveler.spark.slices import TASK_ROWS, KeyRanges, Slice, both, either, slices

@@ -27,10 +27,10 @@ from graveler.requests.importing import ImportChanges, Imported, ListingOptions
 from graveler.spark.checkpoints import Checkpoint, forget_old, spans_of
 from graveler.spark.comparing import compare_by_tasks
 from graveler.spark.connect import cores
-from graveler.spark.failures import spark_errors
+from graveler.spark.error_translation import spark_errors
 from graveler.spark.handles import LakeLike, Reachable, reached
 from graveler.spark.joining import join_subtrees
-from graveler.spark.listing import Columns, canonical
+from graveler.spark.listing_frames import Columns, canonical
 from graveler.spark.locations import task_store
 from graveler.spark.results import BadRow, Span, Subtree, Subtrees, unpack
 from graveler.spark.subtrees import SAMPLES, SCHEMA, Mapper, SubtreeTask

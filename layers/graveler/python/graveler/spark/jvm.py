@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from graveler.errors import InvalidError, UnavailableError
 from graveler.spark.connect import expect_jvm
-from graveler.spark.failures import spark_errors
+from graveler.spark.error_translation import spark_errors
 from graveler.spark.schemas import check_columns
 from graveler.system.temporary_files import own_folder
 
@@ -80,7 +80,7 @@ def write_files(
     files that count; other files in the folder are from tasks that failed or ran twice.
 
     :class:`InvalidError` for what the format or the columns do not allow; :class:`UnavailableError` and those of
-    :func:`~graveler.spark.failures.spark_errors` if the job fails.
+    :func:`~graveler.spark.error_translation.spark_errors` if the job fails.
     """
     engine = _Engine(frame.sparkSession)
     texts = _texts(options)

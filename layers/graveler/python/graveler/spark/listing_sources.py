@@ -18,10 +18,10 @@ from graveler.lake.importing.listing_files import find_near
 from graveler.location.environment import ServedLake
 from graveler.spark.connect import cores
 from graveler.spark.cutting import Look, Piece, cut_points, groups, look
-from graveler.spark.failures import spark_errors
+from graveler.spark.error_translation import spark_errors
 from graveler.spark.frames import in_tasks
 from graveler.spark.handles import LakeLike, Reachable, reached
-from graveler.spark.listing import MALFORMED
+from graveler.spark.listing_frames import MALFORMED
 from graveler.storage.objects.port import Objects
 
 FORMATS: Final = ("parquet", "orc", "csv")
@@ -74,8 +74,8 @@ def read_tables(spark: SparkSession, paths: Sequence[str], kind: str = "", colum
     """Return tables in files or folders, wherever Spark can read them. ``kind`` is one of :data:`FORMATS`, by default that of the
     first path's suffix; ``columns`` are the column names of a CSV without a header.
 
-    Rows of CSV have an additional column, :data:`graveler.spark.listing.MALFORMED`, by which an import recognizes truncated
-    lines. Cost: a listing of the files. :class:`InvalidError`, :class:`NotFoundError`.
+    Rows of CSV have an additional column, :data:`graveler.spark.listing_frames.MALFORMED`, by which an import recognizes
+    truncated lines. Cost: a listing of the files. :class:`InvalidError`, :class:`NotFoundError`.
     """
     if not paths:
         raise InvalidError("no listing to import; name at least one file or folder")

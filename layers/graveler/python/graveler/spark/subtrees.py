@@ -19,7 +19,7 @@ from graveler.lake.importing.listing_tables import Batch
 from graveler.model import SplitParameters
 from graveler.spark.checkpoints import Checkpoint
 from graveler.spark.encoding import PlainRows
-from graveler.spark.listing import PROBLEM, Columns
+from graveler.spark.listing_frames import PROBLEM, Columns
 from graveler.spark.results import BadRow, Span, Subtree, Subtrees, pack
 from graveler.tree.range_notes import ID_BYTES
 from graveler.tree.record import RecordCodec

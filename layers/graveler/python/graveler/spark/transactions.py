@@ -1,8 +1,8 @@
 """Datasets written on a branch: all writes of a transaction become visible at once, or not at all.
 
 Spark's own writers write files straight to their final locations in the namespace (a data folder,
-:mod:`graveler.lake.objects.addresses`); they are linked to a hidden branch, which is committed and merged in the end. No file is
-renamed or copied, and the files of a failed transaction are unreferenced garbage.
+:mod:`graveler.lake.objects.issued_addresses`); they are linked to a hidden branch, which is committed and merged in the end. No
+file is renamed or copied, and the files of a failed transaction are unreferenced garbage.
 """
 
 import time

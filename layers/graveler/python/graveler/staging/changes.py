@@ -18,7 +18,7 @@ from xxhash import xxh64_intdigest
 
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
-from graveler.staging.read_ahead import ReadAhead
+from graveler.staging.partition_scan import ReadAhead
 from graveler.staging.tokens import new_token, next_token, shard_count
 from graveler.storage.limits import check_text_keys
 from graveler.storage.tables.port import (

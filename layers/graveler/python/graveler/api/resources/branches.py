@@ -17,7 +17,7 @@ from graveler.api.routing import Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
 from graveler.lake.context import Context
 from graveler.lake.repository import OpenRepository
-from graveler.lake.settings.rules import protecting
+from graveler.lake.settings.repository_settings import protecting
 from graveler.requests import committing, merging, refs, staging
 from graveler.requests.base import Permission
 from graveler.tree.split import validate_split

@@ -15,10 +15,10 @@ from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.api.sample import add_sample
 from graveler.lake.repository import OpenRepository
-from graveler.lake.settings.rules import etag
+from graveler.lake.settings.repository_settings import etag
 from graveler.model import Page, RetentionRules
 from graveler.model import Repository as KnownRepository
-from graveler.requests import settings
+from graveler.requests import setting_changes
 from graveler.requests.base import Permission
 from graveler.wire.documents import MAX_PER_PAGE, Pagination, Repository, RepositoryList, repository_document
 from graveler.wire.error_documents import NO_RULES_CODE, Error
@@ -140,15 +140,15 @@ def get_metadata(call: Call, repository: str) -> Response:
     return json_response(call.lake.repository(repository).repository.settings.metadata)
 
 
-@routes.run(settings.SetMetadata, responses={204: None, 400: Error, 403: Error, 404: Error})
-def set_metadata(call: Call, repository: str, request: settings.SetMetadata) -> Response:
+@routes.run(setting_changes.SetMetadata, responses={204: None, 400: Error, 403: Error, 404: Error})
+def set_metadata(call: Call, repository: str, request: setting_changes.SetMetadata) -> Response:
     """Set some keys of the metadata; the others stay."""
     call.run(repository, request)
     return no_content()
 
 
-@routes.run(settings.DeleteMetadata, responses={204: None, 403: Error, 404: Error})
-def delete_metadata(call: Call, repository: str, request: settings.DeleteMetadata) -> Response:
+@routes.run(setting_changes.DeleteMetadata, responses={204: None, 403: Error, 404: Error})
+def delete_metadata(call: Call, repository: str, request: setting_changes.DeleteMetadata) -> Response:
     """Remove some keys of the metadata."""
     call.run(repository, request)
     return no_content()
@@ -175,31 +175,31 @@ def get_gc_rules(call: Call, repository: str) -> Response:
 @routes.post(
     "/repositories/{repository}/gc/rules",
     "internalSetGarbageCollectionRules",
-    settings.SetRetention,
+    setting_changes.SetRetention,
     responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 @routes.put(
     "/repositories/{repository}/settings/gc_rules",
     "setGCRules",
-    settings.SetRetention,
+    setting_changes.SetRetention,
     responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def set_gc_rules(call: Call, repository: str, query: ForceQuery, body: GCRules) -> Response:
     """Replace the retention rules."""
     branches = {rule.branch_id: rule.retention_days for rule in body.branches}
     rules = RetentionRules(body.default_retention_days, branches)
-    call.run(repository, settings.SetRetention(rules=rules, force=call.force(query.force)))
+    call.run(repository, setting_changes.SetRetention(rules=rules, force=call.force(query.force)))
     return no_content()
 
 
 @routes.delete(
     "/repositories/{repository}/gc/rules",
     "internalDeleteGarbageCollectionRules",
-    settings.DeleteRetention,
+    setting_changes.DeleteRetention,
     responses={204: None, 403: Error, 404: Error},
 )
-@routes.run(settings.DeleteRetention, responses={204: None, 403: Error, 404: Error})
-def delete_gc_rules(call: Call, repository: str, request: settings.DeleteRetention) -> Response:
+@routes.run(setting_changes.DeleteRetention, responses={204: None, 403: Error, 404: Error})
+def delete_gc_rules(call: Call, repository: str, request: setting_changes.DeleteRetention) -> Response:
     """Remove the retention rules."""
     call.run(repository, request)
     return no_content()
@@ -226,14 +226,14 @@ def get_branch_protection(call: Call, repository: str) -> Response:
 @routes.put(
     "/repositories/{repository}/settings/branch_protection",
     "setBranchProtectionRules",
-    settings.SetProtection,
+    setting_changes.SetProtection,
     responses={204: None, 400: Error, 403: Error, 404: Error, 412: Error},
 )
 def set_branch_protection(call: Call, repository: str, query: ForceQuery, body: list[ProtectionRule]) -> Response:
     """Replace the patterns of protected branches; with the header `If-Match`, only if they still have that ETag."""
     condition = call.headers.get("if-match", "*").strip()
     if_match = None if condition == "*" else condition.removeprefix("W/").strip('"')
-    request = settings.SetProtection(
+    request = setting_changes.SetProtection(
         patterns=tuple(rule.pattern for rule in body), if_match=if_match, force=call.force(query.force)
     )
     call.run(repository, request)
@@ -251,7 +251,10 @@ def get_import_sources(call: Call, repository: str) -> Response:
 
 
 @routes.put(
-    _SOURCES, "setImportSources", settings.SetImportSources, responses={204: None, 400: Error, 403: Error, 404: Error}
+    _SOURCES,
+    "setImportSources",
+    setting_changes.SetImportSources,
+    responses={204: None, 400: Error, 403: Error, 404: Error},
 )
 def set_import_sources(call: Call, repository: str, query: ForceQuery, body: ImportSources) -> Response:
     """Limit the addresses that objects may be imported from, or (null) remove the limit."""
@@ -259,12 +262,12 @@ def set_import_sources(call: Call, repository: str, query: ForceQuery, body: Imp
     if body.prefixes is not None:
         AllowedSources(body.prefixes)  # refuses ambiguous addresses
     prefixes = None if body.prefixes is None else tuple(body.prefixes)
-    opened.run(settings.SetImportSources(prefixes=prefixes, force=call.force(query.force)))
+    opened.run(setting_changes.SetImportSources(prefixes=prefixes, force=call.force(query.force)))
     return no_content()
 
 
-@routes.run(settings.SetReadOnly, responses={204: None, 400: Error, 404: Error})
-def set_read_only(call: Call, repository: str, request: settings.SetReadOnly) -> Response:
+@routes.run(setting_changes.SetReadOnly, responses={204: None, 400: Error, 404: Error})
+def set_read_only(call: Call, repository: str, request: setting_changes.SetReadOnly) -> Response:
     """Refuse every change that is not forced, or allow changes again. Uncommitted changes stay."""
     call.run(repository, request)
     return no_content()

@@ -6,7 +6,7 @@ import typer
 
 from graveler import requests
 from graveler.cli import completion
-from graveler.cli.differences import show_changes
+from graveler.cli.changed_objects import show_changes
 from graveler.cli.interrupts import moving
 from graveler.cli.locations import open_repository
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, Quiet

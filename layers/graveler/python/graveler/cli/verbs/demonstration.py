@@ -60,7 +60,7 @@ def demo(
       commands are {command, exit_code, output}, written counts files by kind;
       then a line {lake, next}.
     """
-    from graveler.cli.demo import folder as demo_folder
+    from graveler.cli.demo import demo_folder
     from graveler.cli.demo.stage import Stage
     from graveler.cli.demo.story import REPOSITORY, make_plan, play, try_next
     from graveler.cli.demo.tables import can_query, next_with_tables, play_tables

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graveler.cli import completion
-from graveler.cli.differences import Patch, Stat, patches_of, show_changes
+from graveler.cli.changed_objects import Patch, Stat, patches_of, show_changes
 from graveler.cli.locations import open_lake, open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged

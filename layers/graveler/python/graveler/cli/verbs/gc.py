@@ -192,9 +192,9 @@ def rules(
         _preview(screen, _garbage(name, lake), new_rules if new_rules or clear else repository.retention())
         return
     if clear:
-        repository.run(requests.settings.DeleteRetention())
+        repository.run(requests.setting_changes.DeleteRetention())
     elif new_rules is not None:
-        repository.run(requests.settings.SetRetention(rules=new_rules))
+        repository.run(requests.setting_changes.SetRetention(rules=new_rules))
     current = repository.retention()
     if current is None:
         sentence = "no rules: every commit reachable from a ref keeps its objects"

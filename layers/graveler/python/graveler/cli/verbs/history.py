@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graveler.cli import completion
-from graveler.cli.differences import Patch, Stat, patches_of, show_changes
+from graveler.cli.changed_objects import Patch, Stat, patches_of, show_changes
 from graveler.cli.locations import open_repository
 from graveler.cli.options import OF_USE, AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged

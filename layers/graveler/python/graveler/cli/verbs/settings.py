@@ -57,9 +57,9 @@ def metadata(
     repository = open_repository(lake, parse_repository(name))
     settings = repository.repository.settings.metadata
     if unset:
-        settings = repository.run(requests.settings.DeleteMetadata(keys=tuple(unset), force=force))
+        settings = repository.run(requests.setting_changes.DeleteMetadata(keys=tuple(unset), force=force))
     if added:
-        settings = repository.run(requests.settings.SetMetadata(metadata=added, force=force))
+        settings = repository.run(requests.setting_changes.SetMetadata(metadata=added, force=force))
     screen = output(as_json=as_json)
     lines = (f"{screen.safe(key)}={screen.safe(value)}" for key, value in sorted(settings.items()))
     screen.answer(dict(settings), *lines)
@@ -92,7 +92,7 @@ def protect(
     repository = open_repository(lake, parse_repository(name))
     protected = repository.repository.settings.protected
     if patterns:
-        protected = repository.run(requests.settings.Protect(patterns=tuple(patterns), force=force))
+        protected = repository.run(requests.setting_changes.Protect(patterns=tuple(patterns), force=force))
     _show_patterns(protected, as_json=as_json)
 
 
@@ -108,7 +108,7 @@ def unprotect(
     JSON: one document {protected}, the remaining patterns.
     """
     repository = open_repository(lake, parse_repository(name))
-    request = requests.settings.Unprotect(patterns=tuple(patterns), force=force)
+    request = requests.setting_changes.Unprotect(patterns=tuple(patterns), force=force)
     _show_patterns(repository.run(request), as_json=as_json)
 
 
@@ -129,7 +129,7 @@ def read_only(
     """
     name = parse_repository(name)
     refuse = switch is Switch.ON
-    open_repository(lake, name).run(requests.settings.SetReadOnly(read_only=refuse))
+    open_repository(lake, name).run(requests.setting_changes.SetReadOnly(read_only=refuse))
     sentence = f"repository {name} is now {'read-only' if refuse else 'writable'}"
     output(as_json=as_json).answer({"name": name, "read_only": refuse}, sentence)
 
@@ -171,7 +171,7 @@ def import_sources(
         sources = None if anywhere else tuple(prefixes or ())
         if sources is not None:
             ImportSources(sources)
-        repository.run(requests.settings.SetImportSources(prefixes=sources, force=force))
+        repository.run(requests.setting_changes.SetImportSources(prefixes=sources, force=force))
     screen = output(as_json=as_json)
     if sources is None:
         screen.answer({"import_sources": None}, "any address that the server allows")

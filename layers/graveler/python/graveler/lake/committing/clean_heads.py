@@ -15,7 +15,7 @@ from graveler.lake.committing.publish import HeadMovedError, drop_tokens
 from graveler.lake.committing.sealing import holding, seal_in, take_sealed
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.differences import changes_anything
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.text import utf8
 from graveler.lake.turns import Turn
 from graveler.model import Commit, Token

@@ -21,7 +21,7 @@ from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Commit, SplitParameters, Token
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges

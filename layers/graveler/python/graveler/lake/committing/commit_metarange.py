@@ -9,7 +9,7 @@ from graveler.lake.committing.landing import Build, Draft, Landing, land, look_a
 from graveler.lake.committing.resplit import whoever_cut
 from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Commit, MetarangeName, SplitParameters
 from graveler.requests.committing import CommitMetarange
 from graveler.storage.objects.port import ObjectMissingError

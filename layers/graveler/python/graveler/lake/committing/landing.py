@@ -19,7 +19,7 @@ from graveler.lake.committing.clean_heads import Staging, expect_apart, wait_for
 from graveler.lake.committing.publish import HeadMovedError, NotePublishing, once, publish
 from graveler.lake.deadline import Deadline
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.turns import Turn
 from graveler.model import Application, Commit, CommitID, MetarangeName
 from graveler.requests.base import CommitInfo

@@ -8,7 +8,7 @@ from graveler.lake.committing.landing import Build, Draft, Landing, land
 from graveler.lake.committing.resplit import recut
 from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Commit, SplitParameters
 from graveler.requests.committing import Rewrite
 from graveler.tree.canonical import is_canonical

@@ -11,7 +11,7 @@ from graveler.history.refs import BranchState
 from graveler.lake.committing.publish import HeadMovedError
 from graveler.lake.committing.restage import empty_sealed
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.turns import Turn
 from graveler.model import Token
 from graveler.staging.tokens import LEASE, TokenOutcome

@@ -13,7 +13,7 @@ from graveler.history.refs import Refs
 from graveler.lake.committing.applications import Applications
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.fsck.applications import ApplicationCheck
-from graveler.lake.fsck.commits import CommitCheck
+from graveler.lake.fsck.commit_records import CommitCheck
 from graveler.lake.fsck.findings import Counts, FindingKind, Garbage, Report, Scope, TableState
 from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.items import DamagedItem, scan

@@ -18,9 +18,9 @@ from graveler.lake.committing.landing import Build, Draft, Landing, land, rehear
 from graveler.lake.committing.publish import NotePublishing
 from graveler.lake.committing.resplit import as_cut
 from graveler.lake.deadline import Deadline
-from graveler.lake.importing.changes import Compare, compare_here
+from graveler.lake.importing.import_effects import Compare, compare_here
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Commit, CommitID, SplitParameters, Totals
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import ImportChanges, Imported

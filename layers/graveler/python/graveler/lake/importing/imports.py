@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from graveler.errors import InvalidError
 from graveler.lake.committing.publish import NotePublishing
 from graveler.lake.context import Context
-from graveler.lake.importing.copies import Copies
 from graveler.lake.importing.folder_listing import FolderListing
+from graveler.lake.importing.folder_uploads import Copies
 from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.importer import ImportSource, Listing, Terms, import_sources
 from graveler.lake.importing.object_listing import ObjectListing, listing_name

@@ -14,7 +14,7 @@ from graveler.lake.merging.inputs import commit_at, commit_at_beside, conflict_o
 from graveler.lake.merging.three_way import Choose, MergePlan, ThreeWay, land_three_way, strategy_by_key
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.blame import keys_of_prefix
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
 from graveler.requests.merging import Merge
 from graveler.tree.has_difference import differ

@@ -13,7 +13,7 @@ from graveler.lake.context import Context
 from graveler.lake.merging.inputs import commit_at
 from graveler.lake.merging.three_way import Choose, MergePlan, ThreeWay, land_three_way
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Commit, CommitID
 from graveler.requests.merging import CherryPick, Revert
 

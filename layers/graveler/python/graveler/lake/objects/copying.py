@@ -1,7 +1,7 @@
 """Copying and moving objects without their bytes, and changing an object's metadata.
 
 A copy is another record with the same address. Addresses inside the namespace prove for which path they were issued
-(:mod:`graveler.lake.objects.addresses`); a copy does not show that proof again, since its source record was already
+(:mod:`graveler.lake.objects.issued_addresses`); a copy does not show that proof again, since its source record was already
 checked.
 """
 
@@ -18,7 +18,7 @@ from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.refs.branches import busy
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
 from graveler.requests.staging import Copy, CopyPrefix, Duplicate, Move, MovePrefix, UpdateMetadata

@@ -14,7 +14,7 @@ from graveler.lake.clock import Backoff
 from graveler.lake.deadline import Deadline
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.staging.changes import Staged
 from graveler.storage.tables.port import ConditionFailedError
 

@@ -36,7 +36,7 @@ from graveler.lake.committing.sealing import take_sealed
 from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.text import utf8
 from graveler.requests.staging import Reset
 from graveler.staging.changes import Staged

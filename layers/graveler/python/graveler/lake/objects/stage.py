@@ -18,7 +18,7 @@ from graveler.history.refs import BranchState
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.deadline import Deadline
 from graveler.lake.refs.branches import Branches, busy
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Settings, Token
 from graveler.staging.changes import Placed, StagedChanges, StagedRecord
 from graveler.staging.tokens import same_branch

@@ -17,7 +17,7 @@ from graveler.lake.clock import Backoff
 from graveler.lake.objects.linking import checked_record
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import ObjectEntry
 from graveler.staging.changes import StagedRecord
 from graveler.storage.tables.port import ConditionFailedError, Item, Key, Write

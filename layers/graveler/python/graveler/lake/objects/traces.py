@@ -26,7 +26,7 @@ from msgspec import Struct
 from graveler.errors import CorruptError
 from graveler.history.reflog import RefKind
 from graveler.lake.clock import Clock
-from graveler.lake.objects.addresses import made_at
+from graveler.lake.objects.issued_addresses import made_at
 from graveler.model import Repository, Token
 from graveler.storage.tables.port import Item, Key, Put, Tables
 from graveler.storage.tables.walking import items

@@ -1,8 +1,8 @@
 """Uploads: of bytes that this process has, and of those that bypass it, by a URL or in parts.
 
 Bytes that bypass the process go to an address that proves for which branch and path it was issued
-(:mod:`graveler.lake.objects.addresses`), so no record of an upload in progress is kept: any client with its address and upload
-ID can continue it, on any machine.
+(:mod:`graveler.lake.objects.issued_addresses`), so no record of an upload in progress is kept: any client with its address and
+upload ID can continue it, on any machine.
 """
 
 from collections.abc import Mapping, Sequence

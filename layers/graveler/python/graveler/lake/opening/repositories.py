@@ -24,7 +24,7 @@ from graveler.errors import (
 )
 from graveler.lake.clock import Clock
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
-from graveler.lake.settings.rules import READ_ONLY, check_settings, decode_settings, settings_attributes
+from graveler.lake.settings.repository_settings import READ_ONLY, check_settings, decode_settings, settings_attributes
 from graveler.lake.text import utf8
 from graveler.model import Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.storage.limits import text_key

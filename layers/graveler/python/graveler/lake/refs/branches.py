@@ -29,7 +29,7 @@ from graveler.lake.deadline import StoppedError
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.traces import Traces
 from graveler.lake.opening.repositories import check_same, repository_key
-from graveler.lake.settings.rules import READ_ONLY, Intent
+from graveler.lake.settings.repository_settings import READ_ONLY, Intent
 from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token

@@ -12,7 +12,7 @@ from graveler.history.refs import BranchState
 from graveler.lake.committing.clean_heads import wait_for_clean_head
 from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Branch, CommitID
 from graveler.requests.refs import HardReset, Undo
 from graveler.storage.tables.port import ConditionFailedError

@@ -32,7 +32,7 @@ from graveler.lake.clock import Backoff
 from graveler.lake.context import Context
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import RENAME_LEASE, busy
-from graveler.lake.settings.rules import Intent
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Branch
 from graveler.requests.refs import RenameBranch
 from graveler.staging.tokens import TokenState

@@ -30,9 +30,9 @@ from graveler.lake.committing.publish import HeadMovedError, drop_tokens
 from graveler.lake.context import Context
 from graveler.lake.opening.repositories import check_same, decode_repository, repository_key
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.settings.rules import ATTRIBUTES, Intent, check_settings, etag, settings_attributes
+from graveler.lake.settings.repository_settings import ATTRIBUTES, Intent, check_settings, etag, settings_attributes
 from graveler.model import Settings
-from graveler.requests import settings as requests
+from graveler.requests import setting_changes as requests
 from graveler.storage.tables.port import ConditionFailedError, Item, Matches, Value
 
 _PAGE = 1000
@@ -44,12 +44,12 @@ def read_settings(repository: RepositoryParts) -> Settings:
 
 
 def set_metadata(repository: RepositoryParts, request: requests.SetMetadata, _: Context) -> Mapping[str, str]:
-    """See :class:`graveler.requests.settings.SetMetadata`."""
+    """See :class:`graveler.requests.setting_changes.SetMetadata`."""
     return _change_metadata(repository, request.metadata, (), force=request.force)
 
 
 def delete_metadata(repository: RepositoryParts, request: requests.DeleteMetadata, _: Context) -> Mapping[str, str]:
-    """See :class:`graveler.requests.settings.DeleteMetadata`."""
+    """See :class:`graveler.requests.setting_changes.DeleteMetadata`."""
     return _change_metadata(repository, {}, request.keys, force=request.force)
 
 
@@ -64,7 +64,7 @@ def _change_metadata(
 
 
 def set_protection(repository: RepositoryParts, request: requests.SetProtection, _: Context) -> str:
-    """See :class:`graveler.requests.settings.SetProtection`."""
+    """See :class:`graveler.requests.setting_changes.SetProtection`."""
 
     def change(settings: Settings) -> Settings:
         if request.if_match is not None and etag(settings.protected) != request.if_match:
@@ -79,7 +79,7 @@ def set_protection(repository: RepositoryParts, request: requests.SetProtection,
 
 
 def protect(repository: RepositoryParts, request: requests.Protect, _: Context) -> tuple[str, ...]:
-    """See :class:`graveler.requests.settings.Protect`."""
+    """See :class:`graveler.requests.setting_changes.Protect`."""
 
     def change(settings: Settings) -> Settings:
         patterns = tuple(dict.fromkeys([*settings.protected, *request.patterns]))
@@ -91,7 +91,7 @@ def protect(repository: RepositoryParts, request: requests.Protect, _: Context) 
 
 
 def unprotect(repository: RepositoryParts, request: requests.Unprotect, _: Context) -> tuple[str, ...]:
-    """See :class:`graveler.requests.settings.Unprotect`."""
+    """See :class:`graveler.requests.setting_changes.Unprotect`."""
 
     def change(settings: Settings) -> Settings:
         for pattern in request.patterns:
@@ -104,7 +104,7 @@ def unprotect(repository: RepositoryParts, request: requests.Unprotect, _: Conte
 
 
 def set_retention(repository: RepositoryParts, request: requests.SetRetention, _: Context) -> None:
-    """See :class:`graveler.requests.settings.SetRetention`."""
+    """See :class:`graveler.requests.setting_changes.SetRetention`."""
     _change(
         repository,
         lambda settings: msgspec.structs.replace(settings, retention=request.rules),
@@ -113,12 +113,12 @@ def set_retention(repository: RepositoryParts, request: requests.SetRetention, _
 
 
 def delete_retention(repository: RepositoryParts, request: requests.DeleteRetention, _: Context) -> None:
-    """See :class:`graveler.requests.settings.DeleteRetention`."""
+    """See :class:`graveler.requests.setting_changes.DeleteRetention`."""
     _change(repository, lambda settings: msgspec.structs.replace(settings, retention=None), force=request.force)
 
 
 def set_import_sources(repository: RepositoryParts, request: requests.SetImportSources, _: Context) -> None:
-    """See :class:`graveler.requests.settings.SetImportSources`."""
+    """See :class:`graveler.requests.setting_changes.SetImportSources`."""
     prefixes = None if request.prefixes is None else tuple(dict.fromkeys(request.prefixes))
     _change(
         repository,
@@ -128,7 +128,7 @@ def set_import_sources(repository: RepositoryParts, request: requests.SetImportS
 
 
 def set_read_only(repository: RepositoryParts, request: requests.SetReadOnly, _: Context) -> None:
-    """See :class:`graveler.requests.settings.SetReadOnly`."""
+    """See :class:`graveler.requests.setting_changes.SetReadOnly`."""
     changed = _change(
         repository, lambda settings: msgspec.structs.replace(settings, read_only=request.read_only), force=True
     )

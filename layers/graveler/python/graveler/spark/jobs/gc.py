@@ -42,7 +42,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(job: Given) -> tuple[str, Figures]:
-    from graveler.spark.garbage import SparkEngine  # pyspark: not for --help
+    from graveler.spark.garbage_tasks import SparkEngine  # pyspark: not for --help
 
     arguments = job.arguments
     if arguments.rate <= 0 or (arguments.partitions is not None and arguments.partitions < 1):

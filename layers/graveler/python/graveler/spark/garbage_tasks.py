@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from graveler.errors import GravelerError
 from graveler.lake.clock import SystemClock
 from graveler.retention.engine import Told, Written, sweep_chunk, write_chunks
-from graveler.retention.listing import Comparison, ListingInterval, Unknown, candidates, intervals
+from graveler.retention.live_listing import Comparison, ListingInterval, Unknown, candidates, intervals
 from graveler.retention.marks import merge_rows, write_names, write_rows
 from graveler.retention.rate_limit import Pace
 from graveler.retention.rowfiles import RowFile, look_at_rows, name_at, read_rows
@@ -25,7 +25,7 @@ from graveler.retention.runs import FOLDER, Mode, Runs
 from graveler.retention.sweeper import Sweeper
 from graveler.retention.threads import THREADS, at_once
 from graveler.spark.connect import expect_jvm
-from graveler.spark.failures import spark_errors
+from graveler.spark.error_translation import spark_errors
 from graveler.storage.objects.port import Objects
 
 if TYPE_CHECKING:
