@@ -14,7 +14,7 @@ _NO_PAGE = """<!doctype html>
 <body><p>This server describes its API in <a href="/openapi.json">/openapi.json</a> only. <code>graveler serve</code>, as
 <code>pip install 'graveler[server]'</code> installs it, shows the same API here, as a page for people.</p></body></html>
 """
-"""Where the page of :mod:`graveler.server.api_page` is not: on Lambda, whose layer has no room for it."""
+"""The page in place of that of :mod:`graveler.server.api_page` on Lambda, whose layer has no room for that one."""
 
 
 def page_outside(path: str) -> Response:

@@ -1,4 +1,4 @@
-"""Groups of commands that answer the names of other tools' commands."""
+"""Groups of commands that refuse the commands of other tools with a hint at those of graveler."""
 
 import itertools
 from typing import Any
@@ -9,7 +9,7 @@ from graveler.errors import InvalidError
 
 
 class Group(TyperGroup):
-    """A command group that answers the name of another tool's command with what to use here."""
+    """A group of commands. Its refusal of another tool's command names the command to use instead."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]
@@ -23,7 +23,7 @@ class Group(TyperGroup):
 
 
 class RefGroup(Group):
-    """The commands of branches or tags, which answer a name where a command belongs."""
+    """The commands of branches or of tags. A ref's name in the place of a command is refused with the commands that take it."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         word = args[0]

@@ -1,4 +1,4 @@
-"""From places to the lake: the repository and the ref to read, the branch to write, and errors as those of files."""
+"""Resolution of places in the lake: the repository and the ref to read, the branch to write, and errors as those of files."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -39,7 +39,7 @@ class Resolver:
         self.on_error = on_error
 
     def translating_errors(self, place: Place) -> AbstractContextManager[None]:
-        """Run a block whose errors of the lake are raised as those of files, about a place."""
+        """Return a context that raises the lake's errors in its block as errors of files, about a place."""
         return translating_lake_errors(place.name, partial(self.note, place))
 
     def note(self, place: Place, error: GravelerError) -> GravelerError:

@@ -18,7 +18,8 @@ from graveler.operations.store import Operation, Operations
 from graveler.storage.tables.port import ConditionFailedError
 
 LEASE: Final = 6.0
-"""Seconds after a sign of life for which a part counts as worked on."""
+"""Seconds after a sign of life for which a part counts as worked on. Whole operations have longer leases, in
+:mod:`graveler.operations.runner` and :mod:`graveler.operations.machine`."""
 
 BEAT: Final = 2.0
 """Seconds between two signs of life."""

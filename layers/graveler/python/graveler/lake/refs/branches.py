@@ -90,13 +90,13 @@ class Branches:
     ) -> tuple[BranchState, list[Item | None]]:
         """Return the branch as :meth:`state`, and other items read together with it, or before it if a rename was in progress."""
         state, items = self._find(name, keys, intent)
-        return self._there(name, state, intent), items
+        return self._existing(name, state, intent), items
 
     def _find(
         self, name: str, keys: Sequence[Key], intent: Intent | None
     ) -> tuple[BranchState | None, list[Item | None]]:
         branch, repository, *items = self._tables.get_many([*self.keys(name), *keys])
-        return self._judged(name, branch, repository, intent), items
+        return self._checked(name, branch, repository, intent), items
 
     def keys(self, name: str) -> tuple[Key, Key]:
         """Return the keys of branch and repository, for callers that read them together with other items, for :meth:`judge`."""
@@ -105,18 +105,21 @@ class Branches:
     def judge(self, name: str, items: Sequence[Item | None], intent: Intent) -> BranchState:
         """Return the branch as :meth:`state`, from the items read under :meth:`keys`."""
         branch, repository = items
-        return self._there(name, self._judged(name, branch, repository, intent), intent)
+        return self._existing(name, self._checked(name, branch, repository, intent), intent)
 
-    def _there(self, name: str, state: BranchState | None, intent: Intent | None) -> BranchState:
+    def _existing(self, name: str, state: BranchState | None, intent: Intent | None) -> BranchState:
+        """Return the branch; with an ``intent``, once no rename of it is in progress. :class:`RefNotFoundError`."""
         if intent is not None and state is not None and state.renaming is not None:
             state = self._await_rename(state, intent)
         if state is None:
             raise RefNotFoundError(name, kind="branch")
         return state
 
-    def _judged(
+    def _checked(
         self, name: str, branch: Item | None, repository: Item | None, intent: Intent | None
     ) -> BranchState | None:
+        """Return the branch from the items of branch and repository; None if it does not exist. :class:`ForbiddenError` if the
+        settings refuse the ``intent``."""
         repository = check_same(self._repository.uid, self._repository.name, repository)
         state = self._refs.decode_branch(name, branch)
         if intent is not None:

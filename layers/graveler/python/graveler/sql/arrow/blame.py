@@ -37,24 +37,24 @@ def blame_batches(
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows, in larger batches."""
-    some: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        some.append(batch)
+        pending.append(batch)
         rows += batch.num_rows
         if rows >= _ROWS:
-            yield from pa.Table.from_batches(some).combine_chunks().to_batches()
-            some, rows = [], 0
-    if some:
-        yield from pa.Table.from_batches(some).combine_chunks().to_batches()
+            yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
+            pending, rows = [], 0
+    if pending:
+        yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
 
 
 def _of_commits(commits: Sequence[Commit]) -> dict[str, pa.Array]:
-    """Return the columns of these commits, of which most are there many times."""
+    """Return the columns of these commits, most of which occur many times."""
     distinct = list({commit.id: commit for commit in commits}.values())
     numbers = {commit.id: number for number, commit in enumerate(distinct)}
-    places = pa.array(np.fromiter((numbers[commit.id] for commit in commits), np.int64, len(commits)))
+    indices = pa.array(np.fromiter((numbers[commit.id] for commit in commits), np.int64, len(commits)))
     return {
-        _NAMES[field.name]: column.take(places)
+        _NAMES[field.name]: column.take(indices)
         for field, column in zip(_COMMIT, kinds.arrays(kinds.COMMITS, distinct, _COMMIT), strict=True)
     }
