@@ -19,7 +19,7 @@ TRUSTED = {
 """Modules whose expressions see nothing that a stranger wrote, and why."""
 
 MADE = {
-    "api/namespace_checks.py:_pattern": "the deployment's own expression",
+    "api/namespace_checks.py:check_namespace": "the deployment's own expression",
     "api/openapi.py:_path_parameters": "our own routes",
     "cli/demo/stage.py:show_command": "the demo's own commands",
     "values/ignore_rules.py:_any": "patterns of ignore files, whose time tests/test_ignore_rules.py bounds",
