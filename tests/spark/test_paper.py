@@ -12,6 +12,6 @@ def test_the_page_has_the_table() -> None:
     assert 8_000 < counted.objects / counted.ranges < 16_000
     assert 1 <= counted.seam_gets <= 4, "two ranges on average"
     assert counted.notes == 1
-    assert counted.sent <= 1_100, "whatever the listing's size; the cache's folder and its size are part of it"
+    assert counted.sent <= 1_200, "whatever the listing's size; the cache's folder and its size are part of it"
     assert counted.looks < 40
     assert "\n".join(paper(1_000_000_000, 100, 4, counted)) in PAGE.read_text()
