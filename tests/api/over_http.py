@@ -14,7 +14,7 @@ from granian.server.embed import Server
 
 from graveler.api.application import Application
 from graveler.api.response import Response
-from graveler.api.routing import BodyKind
+from graveler.api.routing import Handling
 from graveler.lake.opening.folder import folder_store
 from graveler.lake.opening.location import FolderLake
 from graveler.server.configuration import ServerSettings
@@ -40,17 +40,9 @@ class Switch:
         assert self.application is not None
         return self.application.respond(event)
 
-    def short(self, method: str, path: str, /) -> bool:
+    def handling(self, method: str, path: str, /) -> Handling:
         assert self.application is not None
-        return self.application.short(method, path)
-
-    def body_kind(self, method: str, path: str, /) -> BodyKind:
-        assert self.application is not None
-        return self.application.body_kind(method, path)
-
-    def scans(self, method: str, path: str, /) -> bool:
-        assert self.application is not None
-        return self.application.scans(method, path)
+        return self.application.handling(method, path)
 
     def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         assert self.application is not None

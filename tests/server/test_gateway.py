@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from graveler.api.response import Response
-from graveler.api.routing import BodyKind
+from graveler.api.routing import BodyKind, Handling
 from graveler.lake.opening.location import FolderLake
 from graveler.server import gateway as gateway_module
 from graveler.server.configuration import ServerSettings
@@ -32,13 +32,7 @@ class Nobody:
     def respond(self, event: Mapping[str, Any], /) -> tuple[Response, str]:
         raise AssertionError(event)
 
-    def body_kind(self, method: str, path: str, /) -> BodyKind:
-        raise AssertionError((method, path))
-
-    def scans(self, method: str, path: str, /) -> bool:
-        raise AssertionError((method, path))
-
-    def short(self, method: str, path: str, /) -> bool:
+    def handling(self, method: str, path: str, /) -> Handling:
         raise AssertionError((method, path))
 
     def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
@@ -110,19 +104,13 @@ class Scanning:
         self.begun, self.let_go = Semaphore(0), Event()
 
     def respond(self, event: Mapping[str, Any], /) -> tuple[Response, str]:
-        if self.scans("GET", event["rawPath"]):
+        if event["rawPath"] == "/scan":
             self.begun.release()
             assert self.let_go.wait(PATIENCE)
         return Response(200, {}), "other"
 
-    def body_kind(self, method: str, path: str, /) -> BodyKind:
-        raise AssertionError((method, path))
-
-    def scans(self, method: str, path: str, /) -> bool:
-        return path == "/scan"
-
-    def short(self, method: str, path: str, /) -> bool:
-        raise AssertionError((method, path))
+    def handling(self, method: str, path: str, /) -> Handling:
+        return Handling(scans=path == "/scan")
 
     def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         raise AssertionError(event)
@@ -172,8 +160,8 @@ class Refusing(Nobody):
     def __init__(self) -> None:
         self.asked = 0
 
-    def body_kind(self, method: str, path: str, /) -> BodyKind:
-        return BodyKind.JSON
+    def handling(self, method: str, path: str, /) -> Handling:
+        return Handling(BodyKind.JSON)
 
     def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         self.asked += 1

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from graveler.api.response import Response
-from graveler.api.routing import BodyKind
+from graveler.api.routing import BodyKind, Handling
 from graveler.lake.clock import SystemClock
 from graveler.lake.opening.location import FolderLake
 from graveler.server.configuration import ServerSettings
@@ -239,14 +239,8 @@ class Application:
             pause.wait()
         return Response(200, {}), path
 
-    def body_kind(self, method: str, path: str, /) -> BodyKind:
-        return BodyKind.JSON
-
-    def scans(self, method: str, path: str, /) -> bool:
-        return False
-
-    def short(self, method: str, path: str, /) -> bool:
-        return True
+    def handling(self, method: str, path: str, /) -> Handling:
+        return Handling(BodyKind.JSON, short=True)
 
     def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         raise AssertionError(event)

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from graveler.api.application import Application
 from graveler.api.response import Response
-from graveler.api.routing import BodyKind
+from graveler.api.routing import Handling
 from graveler.functions.entry import raw_path
 
 TAGS: Final = ("nightly/2026-01-31", "nightly", "a%41", "a%2Fb", "a/b", "a+b", "x/y/z")
@@ -31,6 +31,6 @@ class FunctionApplication(Application):
         """Return the response to an event without its body, if it is refused whatever the body."""
         return super().reject_without_body({**event, "rawPath": through_gateway(event["rawPath"])})
 
-    def body_kind(self, method: str, path: str) -> BodyKind:
-        """Return the size class of such a request's body."""
-        return super().body_kind(method, through_gateway(path))
+    def handling(self, method: str, path: str) -> Handling:
+        """Return what a server has to know of such a request before it reads the body."""
+        return super().handling(method, through_gateway(path))

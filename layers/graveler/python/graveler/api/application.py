@@ -7,6 +7,7 @@ once.
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from secrets import token_hex
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from graveler.api.pages import page_outside
 from graveler.api.queries import split_query
 from graveler.api.resources import GROUPS
 from graveler.api.response import Response, json_response
-from graveler.api.routing import SAFE, BodyKind, Route, Router
+from graveler.api.routing import SAFE, BodyKind, Handling, Route, Router
 from graveler.api.settings import Settings
 from graveler.errors import GravelerError
 from graveler.lake.lake import Lake
@@ -29,6 +30,8 @@ from graveler.retention.operation import ALL_KINDS
 from graveler.wire.error_documents import UNEXPECTED_CODE, Error
 
 BASE: Final = "/api/v1"
+_PLAIN: Final = Handling()
+"""Of a request that no route answers."""
 
 _log = logging.getLogger("graveler.api")
 
@@ -49,9 +52,6 @@ class Application:
         self._runner: Operator = runner or Runner(lake.tables, ALL_KINDS)
         self._settings = settings or Settings()
         self._router = Router(GROUPS, BASE, joins=self._settings.decoded_paths)
-        self._scan_ends = tuple(
-            {"/" + route.template.rpartition("/")[2] for route in self._router.routes if route.scans}
-        )
 
     def __call__(self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None) -> dict[str, Any]:
         """Return the response to an event, within ``seconds_left`` if the process is stopped then. Two keys are graveler's own:
@@ -78,32 +78,12 @@ class Application:
         response, operation = self._respond(event, has_body=False)
         return None if response is None else (response, operation)
 
-    def body_kind(self, method: str, path: str) -> BodyKind:
-        """Return the size class of such a request's body, before any of it is read. ``path`` is percent-encoded."""
-        if not path.startswith(BASE):
-            return BodyKind.SMALL
-        try:
-            return self._router.find(method, path)[0].body_kind
-        except ApiError:
-            return BodyKind.SMALL
-
-    def scans(self, method: str, path: str) -> bool:
-        """Return whether such a request may take long because it reads all of a ref or of a history."""
-        if not path.endswith(self._scan_ends):
-            return False
-        try:
-            return self._router.find(method, path)[0].scans
-        except ApiError:
-            return False
-
-    def short(self, method: str, path: str) -> bool:
-        """Return whether such a request needs so little, all of it cached, that it needs no thread."""
-        if not path.startswith(BASE):
-            return False
-        try:
-            return self._router.find(method, path)[0].short
-        except ApiError:
-            return False
+    def handling(self, method: str, path: str) -> Handling:
+        """Return what a server has to know of such a request before it reads the body. ``path`` is percent-encoded."""
+        if path.startswith(BASE):
+            with suppress(ApiError):
+                return self._router.find(method, path)[0].handling
+        return _PLAIN
 
     @property
     def operator(self) -> Operator:

@@ -11,7 +11,7 @@ as few as possible. Design record 15 has the reasons, and the names that cannot 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cached_property
-from typing import Any, Final, Required, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, Final, NamedTuple, Required, TypeAlias, TypedDict, TypeVar, Unpack
 from urllib.parse import unquote
 
 import msgspec
@@ -54,6 +54,15 @@ class BodyKind(Enum):
     """For routes that need no key, or no body."""
     JSON = "json"
     UPLOAD = "upload"
+
+
+class Handling(NamedTuple):
+    """The needs of a request that a server has to know before it has the body: its size class, whether it may take long because
+    it reads all of a ref or of a history, and whether it needs so little, all of it cached, that it needs no thread."""
+
+    body_kind: BodyKind = BodyKind.SMALL
+    scans: bool = False
+    short: bool = False
 
 
 class RouteOptions(TypedDict, total=False):
@@ -111,6 +120,7 @@ class Route:
         endpoint = None if self._request is None else self._request.endpoint
         self.has_body = self._body is not None or (endpoint is not None and bool(endpoint.body))
         """Whether it has a JSON document."""
+        self.handling = Handling(self.body_kind, self.scans, self.short)
 
     @cached_property
     def shape(self) -> RequestShape[Any] | None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from graveler.api.response import Response
-from graveler.api.routing import BodyKind
+from graveler.api.routing import BodyKind, Handling
 from graveler.errors import UnavailableError
 from graveler.server.api_page import api_page, is_api_page
 from graveler.server.bodies import (
@@ -57,14 +57,8 @@ class Application(Protocol):
     def respond(self, event: Mapping[str, Any], /) -> tuple[Response, str]:
         """Return the response to an event, and the name of the operation."""
 
-    def body_kind(self, method: str, path: str, /) -> BodyKind:
-        """Return the size class of such a request's body."""
-
-    def scans(self, method: str, path: str, /) -> bool:
-        """Return whether such a request may take long."""
-
-    def short(self, method: str, path: str, /) -> bool:
-        """Return whether such a request can be handled without a thread."""
+    def handling(self, method: str, path: str, /) -> Handling:
+        """Return what is to be known of such a request before its body is read."""
 
     def reject_without_body(self, event: Mapping[str, Any], /) -> tuple[Response, str] | None:
         """Return the response to an event that is refused whatever its body, or None."""
@@ -99,6 +93,11 @@ class Gateway:
         self._room = SpoolRoom(settings.spooled_bytes)
         self._cross_origin = CrossOrigin(settings.cors_origins)
         self._in_loop = in_loop
+        self._most_bytes = {
+            BodyKind.SMALL: settings.max_small_bytes,
+            BodyKind.JSON: settings.max_json_bytes,
+            BodyKind.UPLOAD: settings.max_upload_bytes,
+        }
         self._loop_requests: EventLoopRequests[ServerResponse] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,11 +140,12 @@ class Gateway:
                 if page is not None:
                     return page
 
+        handling = self._application.handling(request.method, request.path)
         try:
             if not has_body(request):
-                response = self._begin_small(request, _NO_BODY, request_id)
+                response = self._begin_small(request, _NO_BODY, request_id, handling)
                 return response if isinstance(response, ServerResponse) else await response
-            limit = self._most_bytes(request)
+            limit = self._most_bytes[handling.body_kind]
             spool = self._settings.spool_bytes
             if self._must_authenticate_before_body(request, limit):
                 refusal = await self._handlers.run(self._refusal, request, request_id)
@@ -154,10 +154,11 @@ class Gateway:
                     return refusal
             small = await read_small_body(request, receive, limit, spool)
             if small is not None:
-                response = self._begin_small(request, small, request_id)
+                response = self._begin_small(request, small, request_id, handling)
                 return response if isinstance(response, ServerResponse) else await response
             async with read_body(request, receive, limit, spool, self._room, self._disk) as body:
-                return await self._threads_for(request).run(self._handle, request, body, request_id)
+                threads = self._scanners if handling.scans else self._handlers
+                return await threads.run(self._handle, request, body, request_id)
         except RequestError as error:
             refused = json_error(error.status, error.message)
             refused.headers.append(("connection", "close"))
@@ -168,10 +169,12 @@ class Gateway:
             full.early = self._settings.max_upload_bytes
             return full
 
-    def _begin_small(self, request: Request, body: Body, request_id: str) -> ServerResponse | Awaitable[ServerResponse]:
+    def _begin_small(
+        self, request: Request, body: Body, request_id: str, handling: Handling
+    ) -> ServerResponse | Awaitable[ServerResponse]:
         """Return the response to a request with a complete body, or an awaitable of it: a short one runs in this thread unless it
         has to wait."""
-        if self._in_loop and self._application.short(request.method, request.path):
+        if self._in_loop and handling.short:
             requests = self._loop_requests
             if requests is None:
                 requests = self._loop_requests = EventLoopRequests()
@@ -181,21 +184,8 @@ class Gateway:
                 return requests.run(partial(self._handle, request, body, request_id))
             except WouldWaitError:
                 return self._handlers.run(self._handle, request, body, request_id)
-        return self._threads_for(request).run(self._handle, request, body, request_id)
-
-    def _threads_for(self, request: Request) -> Threads:
-        return self._scanners if self._application.scans(request.method, request.path) else self._handlers
-
-    def _most_bytes(self, request: Request) -> int:
-        """Return the largest body that the request may have."""
-        settings = self._settings
-        match self._application.body_kind(request.method, request.path):
-            case BodyKind.SMALL:
-                return settings.max_small_bytes
-            case BodyKind.JSON:
-                return settings.max_json_bytes
-            case BodyKind.UPLOAD:
-                return settings.max_upload_bytes
+        threads = self._scanners if handling.scans else self._handlers
+        return threads.run(self._handle, request, body, request_id)
 
     def _must_authenticate_before_body(self, request: Request, limit: int) -> bool:
         """Return whether to authenticate the request before its body is read, which may have ``limit`` bytes."""
