@@ -3,7 +3,9 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import pytest
 
 import graveler
@@ -38,6 +40,17 @@ def test_no_lake_and_a_second_one_are_refused(tmp_path: Path) -> None:
     graveler.create(tmp_path).close()
     with pytest.raises(graveler.AlreadyExistsError):
         graveler.create(tmp_path)
+
+
+@pytest.mark.parametrize("location", [7, True, b"lake", ["lake"]])
+def test_a_location_of_a_wrong_type_is_no_folder(tmp_path: Path, shell: Shell, location: Any) -> None:
+    shell.cd(tmp_path)
+    graveler.create(str(location)).close()  # what the string of the location would name
+    for function in (graveler.open, graveler.create):
+        with pytest.raises(TypeError):
+            function(location)
+    with pytest.raises(TypeError):
+        fsspec.filesystem("graveler", lake=location, skip_instance_cache=True).ls("")
 
 
 def test_commits_are_signed_by_the_user(tmp_path: Path, shell: Shell) -> None:

@@ -51,8 +51,8 @@ class LakeOptions(TypedDict, total=False):
 def named_lake(location: str | Path | None, options: LakeOptions) -> Named:
     """Return a lake's location as :func:`graveler.open` takes it; ``~`` in a folder is the home folder."""
     place = None if location is None else str(location)
-    if place is not None and "://" not in place:
-        place = str(Path(place).expanduser())
+    if location is not None and "://" not in str(location):
+        place = str(Path(location).expanduser())  # TypeError for what is no location
     return Named(
         lake=place,
         objects=options.get("objects"),
