@@ -73,7 +73,7 @@ def require_own(call: Call, address: str, *, prefix: bool = False) -> None:
 def require_object_source(call: Call, repository: OpenRepository, address: str) -> None:
     """Check the address of one object, as :func:`require_source`; 400 for an address where no object can be read."""
     require_source(call, repository, address)
-    repository.expect_readable(address)
+    repository.store_at(address)
 
 
 def expect_sources(call: Call, repository: OpenRepository, entries: Sequence[ObjectEntry]) -> Accept | None:

@@ -136,13 +136,8 @@ def _repository_of(context: typer.Context) -> str:
     return "" if place is None else place.repository
 
 
-@_in_one_word
-def objects(context: typer.Context, incomplete: str) -> list[str]:
-    """Return URIs of objects, and of folders up to the next slash; before one follows the ref, like :data:`branches`."""
-    return _objects(context, incomplete)
-
-
 def _objects(context: typer.Context, incomplete: str) -> list[str]:
+    """Return URIs of objects, and of folders up to the next slash; before one follows the ref, like :data:`branches`."""
     scheme = scheme_of(incomplete)
     name, _, rest = incomplete.removeprefix(scheme).partition("/")
     ref, slash, prefix = rest.partition("/")
@@ -153,6 +148,9 @@ def _objects(context: typer.Context, incomplete: str) -> list[str]:
     with open_lake(_named(context)) as lake:
         page = lake.repository(name).list_objects(unquote_ref(ref), prefix=prefix, delimiter="/", amount=_MOST)
         return [f"{scheme}{name}/{ref}/{item.path}" for item in page.results if "\n" not in item.path]
+
+
+objects = _in_one_word(_objects)
 
 
 def _in_default(context: typer.Context, incomplete: str) -> list[str]:

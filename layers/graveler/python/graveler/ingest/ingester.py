@@ -346,7 +346,7 @@ def _expect_possible(repository: OpenRepository, rule: Rule, event: ObjectEvent)
     address = event.address
     encode_key(rule.path(event.key))
     encode_key(event.key)
-    repository.expect_readable(address)
+    repository.store_at(address)  # refuses an address that nobody could read
     if address.startswith(repository.repository.namespace + "/"):
         raise InvalidError(f"{address!r} is in the repository's own storage namespace, and is not ingested")
 

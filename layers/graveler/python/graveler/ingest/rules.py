@@ -332,7 +332,7 @@ def _checked(lake: Lake, repository: str, rule: Rule) -> Repository:
             f"repository {repository!r} does not allow objects of {rule.source!r}; see `graveler repo import-sources`"
         )
     opened.expect_changes(rule.branch)
-    opened.expect_readable(rule.source + "object")
+    opened.store_at(rule.source + "object")  # refuses a source whose objects nobody could read
     _refuse_loops(lake, rule)
     return opened.repository
 

@@ -20,7 +20,6 @@ from graveler.model import (
     RetentionRules,
 )
 from graveler.requests.base import CommitInfo, Request
-from graveler.storage.objects.port import Objects
 from graveler.tree.record import encode_key
 
 if TYPE_CHECKING:
@@ -114,10 +113,6 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         return preview_merge(self.parts, source, destination, strategies_of(strategy))
 
     # For clients that write bytes by themselves
-
-    def store_at(self, address: str) -> tuple[Objects, str]:
-        """Return the object store that holds an address, and its key there. No request. Errors as :meth:`expect_readable`."""
-        return self._locate(address)
 
     def expect_changes(self, branch: str, *, force: bool = False) -> None:
         """Check that the branch exists and accepts direct changes, before a caller does expensive work for it. Cost: one table

@@ -228,11 +228,7 @@ def list_prefix(
     at_once = tasks or cores(spark)
     cuts = cut_points(objects, prefix, tasks or 4 * at_once, lambda pieces: _looks(spark, objects, pieces, at_once))
     intervals = list(pairwise(["", *cuts, ""]))
-
-    def run(interval: tuple[str, str]) -> Iterator[arrow.RecordBatch]:
-        return _listed(objects, prefix, folder, above, *interval)
-
-    return in_tasks(spark, intervals, run, LISTED)
+    return in_tasks(spark, intervals, lambda interval: _listed(objects, prefix, folder, above, *interval), LISTED)
 
 
 def _looks(spark: SparkSession, objects: Objects, pieces: Sequence[Piece], tasks: int) -> list[Look]:

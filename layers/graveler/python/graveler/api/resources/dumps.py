@@ -22,7 +22,7 @@ from graveler.api.reserved_names import bare_namespace, forget_bare
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import NotFoundError
-from graveler.lake.dump.chunks import Manifest, get_manifest
+from graveler.lake.dump.chunks import get_manifest
 from graveler.operations.dumps import KIND
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.base import Permission
@@ -100,6 +100,18 @@ def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
     """Show the progress of a dump. If the process working on it has died, this process takes over."""
     opened = call.lake.repository(repository)
     task = _of_kind(KIND, call.runner.look(opened, query.task_id))
+    dump: DumpDocument | UnsetType = UNSET
+    if task.result:
+        manifest = get_manifest(opened.namespace, task.result)
+        dump = DumpDocument(
+            manifest.id,
+            manifest.repository,
+            manifest.namespace,
+            manifest.created,
+            manifest.branches,
+            manifest.tags,
+            manifest.staged,
+        )
     return json_response(
         DumpStatus(
             id=task.id,
@@ -107,7 +119,7 @@ def dump_status(call: Call, repository: str, query: TaskQuery) -> Response:
             update_time=_time(task),
             error=task.error or UNSET,
             refs=RefsDump(task.result, task.result, task.result) if task.result else UNSET,
-            dump=_described(get_manifest(opened.namespace, task.result)) if task.result else UNSET,
+            dump=dump,
         )
     )
 
@@ -177,18 +189,6 @@ def restore_status(call: Call, repository: str, query: TaskQuery) -> Response:
     operations = Operations(call.lake.tables, call.lake.repository(repository).repository.uid)
     task = _of_kind(RESTORE, operations.get(query.task_id))
     return json_response(TaskStatus(id=task.id, done=task.is_finished, update_time=_time(task)))
-
-
-def _described(manifest: Manifest) -> DumpDocument:
-    return DumpDocument(
-        manifest.id,
-        manifest.repository,
-        manifest.namespace,
-        manifest.created,
-        manifest.branches,
-        manifest.tags,
-        manifest.staged,
-    )
 
 
 def _of_kind(kind: str, task: Operation) -> Operation:

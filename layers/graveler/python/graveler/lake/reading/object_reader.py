@@ -255,7 +255,7 @@ class ByteReader(ObjectReader):
         can be one (:mod:`graveler.lake.objects.verification`): :class:`DamagedObjectError` instead of the end. If they are
         missing, :class:`BytesGoneError`, or :class:`ExpiredCommitError` if retention has let that commit expire. Cost: one object
         read; one object request more if only the MD5 is wrong."""
-        objects, key = self._locate(entry.address)
+        objects, key = self.store_at(entry.address)
         if length is not None and start + length >= entry.size > start:
             length = None  # to the end, to detect an object that is longer than recorded
         try:
@@ -283,7 +283,7 @@ class ByteReader(ObjectReader):
             ref,
             entry,
             lambda start, length: self.bytes_in(ref, entry, start, length, verify=False),
-            lambda: vouches(*self._locate(entry.address), entry.checksum),
+            lambda: vouches(*self.store_at(entry.address), entry.checksum),
         )
 
     def open_file(self, ref: str, entry: ObjectEntry) -> "FileIO | None":
@@ -291,7 +291,7 @@ class ByteReader(ObjectReader):
         folder. Cost: one open. Errors as :meth:`bytes_in`; nothing is verified."""
         from graveler.storage.objects.folder import FolderObjects  # not for lakes on AWS
 
-        objects, key = self._locate(entry.address)
+        objects, key = self.store_at(entry.address)
         if not isinstance(objects, FolderObjects):
             return None
         try:
@@ -306,13 +306,13 @@ class ByteReader(ObjectReader):
         del ref  # a server's URLs are those of a ref
         from graveler.storage.objects.folder import FolderObjects
 
-        objects, key = self._locate(entry.address)
+        objects, key = self.store_at(entry.address)
         return objects.name_of(key) if isinstance(objects, FolderObjects) else f"{objects.namespace}/{key}"
 
     def url(self, entry: ObjectEntry, expires_in: int) -> str:
         """Return a URL with which anyone may read an object's bytes for ``expires_in`` seconds. No request.
         :class:`UnavailableError` if its store has no such URLs."""
-        objects, key = self._locate(entry.address)
+        objects, key = self.store_at(entry.address)
         return objects.presign(key, "GET", expires_in, Noted(entry.size, md5_of(entry)))
 
     def signed_url(self, ref: str, entry: ObjectEntry, expires_in: int) -> str:
@@ -327,11 +327,6 @@ class ByteReader(ObjectReader):
         if resolved.branch is None and self._commits.has_expired(resolved.commit_id):
             raise ExpiredCommitError(resolved.commit_id)
 
-    def expect_readable(self, address: str) -> None:
-        """Refuse an address at which no object could be read, whether there is one or not. No request.
-        :class:`InvalidError` if no store is known by its scheme, :class:`ForbiddenError`."""
-        self._locate(address)
-
     def look_at_outside_files(self, ref: str, prefix: str = "") -> "OutsideFiles | None":
         """Compare size and time of imported and linked files on this machine with what the commit of a ref says. None unless the
         repository itself is in a folder. Cost: resolving, and as
@@ -342,9 +337,11 @@ class ByteReader(ObjectReader):
         if not isinstance(self._objects, FolderObjects):
             return None
         tree = self.tree(ref)
-        return look_at_outside_files(tree, self.codec, self.repository.namespace, self._locate, utf8("prefix", prefix))
+        return look_at_outside_files(tree, self.codec, self.repository.namespace, self.store_at, utf8("prefix", prefix))
 
-    def _locate(self, address: str) -> tuple[Objects, str]:
+    def store_at(self, address: str) -> tuple[Objects, str]:
+        """Return the object store that holds an address, and its key there, whether there is an object or not. No request.
+        :class:`InvalidError` if no store is known by its scheme, :class:`ForbiddenError` if it may not be read."""
         prefix = self.repository.namespace + "/"
         if address.startswith(prefix):
             return self._objects, address.removeprefix(prefix)

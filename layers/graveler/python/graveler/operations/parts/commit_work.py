@@ -76,7 +76,7 @@ class CommitWork:
         check_info(self._request.info, self._repository.clock.now())
         earlier = None if before is None else before.own
         sealed = seal_once(self._repository, self._request, self._operation)
-        with self._holding(sealed.own_token):
+        with holding(self._repository, sealed.own_token, self._operation, self._request.info.request_id, HANDOVER):
             state, tokens = self._wait_for_turn(sealed)
             if state is None or (not tokens and not self._request.allow_empty):
                 try:
@@ -134,7 +134,7 @@ class CommitWork:
                     progress(_TELL, 0)
                 yield change
 
-        with self._holding(plan.own):
+        with holding(self._repository, plan.own, self._operation, self._request.info.request_id, HANDOVER):
             tree = apply_part(self._repository.trees.load(plan.trees[0]), changes, part.interval, self._cut(plan))
         progress(count % _TELL, part.load.bytes)
         return PartResult(tree.lasts, tree.packed, (), part.load.records, part.load.bytes)
@@ -169,7 +169,7 @@ class CommitWork:
         return plan.split or split_of(self._repository.branches.commit(plan.head), self._repository.split)
 
     def _publish(self, plan: Plan, build: Build) -> Commit:
-        with self._holding(plan.own):
+        with holding(self._repository, plan.own, self._operation, self._request.info.request_id, HANDOVER):
             return publish_built(
                 self._repository,
                 self._request,
@@ -190,9 +190,6 @@ class CommitWork:
         token = own_token(self._repository, self._repository.branches.state(self._request.branch), self._operation)
         if token is not None:
             release(self._repository, token, self._operation)
-
-    def _holding(self, token: Token | None) -> AbstractContextManager[None]:
-        return holding(self._repository, token, self._operation, self._request.info.request_id, HANDOVER)
 
 
 def sample(staged: StagedChanges, tokens: Sequence[Token], tree: Tree) -> list[tuple[bytes, int]]:
