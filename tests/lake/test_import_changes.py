@@ -265,8 +265,8 @@ def test_a_bucket_whose_listing_fails_behind_some_objects_imports_nothing(monkey
     bucket = world.objects("mem://bucket")
     for number in range(5):
         bucket.put(f"in/{number}", b"1")
-    outside = {"outside": lambda address: (bucket, address.removeprefix("mem://bucket/"))}
-    monkeypatch.setattr(world.main, "parts", structs.replace(world.main.parts, **outside))
+    located = {"locate_external": lambda address: (bucket, address.removeprefix("mem://bucket/"))}
+    monkeypatch.setattr(world.main, "parts", structs.replace(world.main.parts, **located))
     address = ImportAddress(AddressType.COMMON_PREFIX, "mem://bucket/in/", "in/")
     assert world.main.import_addresses("main", [address]).changes.added == 5
     whole = bucket.list

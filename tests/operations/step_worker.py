@@ -12,7 +12,7 @@ from graveler.lake.committing import commit, landing
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.operations.machine import Machine, Next, Task
 from graveler.operations.parts.part_files import PartFiles
-from graveler.tree.store import TreeStore
+from graveler.storage.objects.tree_files import ImmutableFiles
 from tests.operations.support import SMALL
 from tests.operations.worker import stay
 
@@ -21,7 +21,7 @@ PUBLISHING: Final = (commit, landing)
 
 POINTS: Final[dict[str, tuple[Sequence[object], str, bool]]] = {
     "before its plan is written": ((PartFiles,), "keep_plan", False),
-    "after a range of its first part": ((TreeStore,), "put", True),
+    "after a range of its first part": ((ImmutableFiles,), "put", True),
     "after the result of a part": ((PartFiles,), "keep_result", True),
     "before its commit is published": (PUBLISHING, "publish", False),
     "after its commit is published": (PUBLISHING, "publish", True),

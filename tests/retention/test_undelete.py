@@ -23,7 +23,7 @@ from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
 from graveler.retention.undelete import Undelete, Undeleted
-from graveler.storage.aws_requests import send
+from graveler.storage.aws_requests import send_or_explain
 from graveler.storage.objects.port import ObjectMissingError
 from graveler.storage.objects.s3 import S3Settings
 from tests.cli.support import done, run
@@ -176,12 +176,12 @@ def test_what_a_bucket_refuses_is_named_and_the_rest_comes_back(bucket: str, mon
 
     def refusing(request: Callable[[], Any], *arguments: Any) -> Any:
         if "undelete" not in arguments[0]:
-            return send(request, *arguments)
+            return send_or_explain(request, *arguments)
         return {"Errors": [{"Key": f"lake/{NAME}/data/x", "Code": "AccessDenied", "Message": "no"}]}
 
     found = list(undelete.deleted(0))
     assert undelete.bring_back(found, dry_run=True) == Undeleted(2, 10)
-    monkeypatch.setattr("graveler.storage.objects.s3_versions.send", refusing)
+    monkeypatch.setattr("graveler.storage.objects.s3_versions.send_or_explain", refusing)
     assert undelete.bring_back(found) == Undeleted(1, 5, ("data/x: AccessDenied no",))
 
 

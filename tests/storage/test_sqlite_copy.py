@@ -18,7 +18,7 @@ from graveler.storage.objects.port import NotPermittedError
 from graveler.storage.tables import sqlite_handle
 from graveler.storage.tables.port import Key, Put
 from graveler.storage.tables.sqlite import SqliteTables
-from graveler.storage.tables.sqlite_copy import TableCopy
+from graveler.storage.tables.sqlite_copy import TableCopy, may_write
 
 A, B = Key("p", b"a"), Key("p", b"b")
 
@@ -278,3 +278,32 @@ def test_readers_see_whole_transactions_while_another_process_writes(path: Path,
     mine.send("end")
     process.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("name", ["tables.sqlite-wal", "tables.sqlite-shm"])
+def test_a_log_that_another_process_makes_at_that_moment_may_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It was missing when the right to write to it was asked for, and there when its existence was."""
+    path, file = tmp_path / "tables.sqlite", tmp_path / name
+    path.touch()
+    exists = os.path.lexists
+
+    def make_and_look(looked: str | Path) -> bool:
+        if Path(looked) == file:
+            file.touch()
+        return exists(looked)
+
+    monkeypatch.setattr(os.path, "lexists", make_and_look)
+    assert may_write(path)
+
+
+def test_a_log_that_may_only_be_read_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tables.sqlite"
+    path.touch()
+    Path(f"{path}-wal").touch()
+    ask = os.access
+    monkeypatch.setattr(
+        os, "access", lambda file, mode, **how: not str(file).endswith("-wal") and ask(file, mode, **how)
+    )
+    assert not may_write(path)

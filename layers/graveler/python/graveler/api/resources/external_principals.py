@@ -60,16 +60,14 @@ def delete(call: Call, user: str, query: PrincipalQuery) -> Response:
 )
 def list_of_user(call: Call, user: str, query: PageQuery) -> Response:
     """List the AWS principals that can log in as a user, by ARN."""
-    rules = {rule.principal: rule for rule in call.access.rules() if rule.name == user}
-    if not rules:
+    principals = {rule.principal for rule in call.access.rules() if rule.name == user}
+    if not principals:
         _oldest_key(call, user)
-    names = sorted(name for name in rules if name.startswith(query.prefix) and name > query.after)
-    page = names[: query.limit]
-    more = len(names) > len(page)
+    selected = sorted(name for name in principals if name.startswith(query.prefix) and name > query.after)
+    page = selected[: query.limit]
+    more = len(selected) > len(page)
     pagination = Pagination(more, page[-1] if more else "", len(page))
-    return json_response(
-        ExternalPrincipalList(pagination, [ExternalPrincipal(rules[name].principal, name) for name in page])
-    )
+    return json_response(ExternalPrincipalList(pagination, [ExternalPrincipal(principal, user) for principal in page]))
 
 
 @routes.get(

@@ -23,6 +23,8 @@ from graveler.storage.durable_files import temporary_failed, unavailable
 from graveler.system.temporary_files import own_path
 
 _TRIES: Final = 20
+_LOOKS: Final = 3
+"""How often the right to write to a file is asked for that comes or goes meanwhile."""
 _HEADER: Final = 32
 """Bytes of the header of a log, with its salts (https://sqlite.org/fileformat2.html#the_write_ahead_log)."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -119,7 +121,11 @@ def may_write(path: Path) -> bool:
     if not os.access(path.parent, os.W_OK | os.X_OK, effective_ids=real):
         return False
     files = (path, f"{path}-wal", f"{path}-shm")
-    return all(os.access(file, os.W_OK, effective_ids=real) or not os.path.lexists(file) for file in files)
+    # Another process may make or remove a log between the two questions: then both are asked again.
+    return all(
+        any(os.access(file, os.W_OK, effective_ids=real) or not os.path.lexists(file) for _ in range(_LOOKS))
+        for file in files
+    )
 
 
 def _new_folder() -> Path:
