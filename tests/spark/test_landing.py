@@ -30,7 +30,7 @@ from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
 from graveler.spark.landing import replaced_of
-from tests.support.requests_on_the_way import intercept
+from tests.support.requests_on_the_way import intercepted
 
 each_request = pytest.mark.parametrize(
     "kind",
@@ -203,7 +203,6 @@ def test_several_steps_join_one_transaction(spark: SparkSession, repository: Ope
 def test_a_landing_that_died_anywhere_is_finished_by_the_next_one(
     spark: SparkSession,
     repository: OpenRepository,
-    monkeypatch: pytest.MonkeyPatch,
     kind: type[Request[Any]],
     tag: str | None,
     *,
@@ -218,8 +217,7 @@ def test_a_landing_that_died_anywhere_is_finished_by_the_next_one(
             run()
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        intercept(patch, repository, kind, die)
+    with intercepted(repository, kind, die):
         try:
             first = graveler.spark.land(repository, steps)
         except KeyboardInterrupt:
@@ -239,7 +237,7 @@ def test_a_landing_that_died_anywhere_is_finished_by_the_next_one(
 
 
 def test_a_tag_that_somebody_else_took_behind_a_landings_merge_is_not_taken_for_its_own(
-    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, repository: OpenRepository
 ) -> None:
     steps = graveler.spark.begin(repository, "main", message="Nightly", tag="v1", spark=spark)
     with graveler.spark.transaction(repository, steps) as tx:
@@ -249,10 +247,8 @@ def test_a_tag_that_somebody_else_took_behind_a_landings_merge_is_not_taken_for_
         repository.create_tag("v1", "main~0")
         return merge()
 
-    with monkeypatch.context() as patch:
-        intercept(patch, repository, Merge, take)
-        with pytest.raises(AlreadyExistsError):
-            graveler.spark.land(repository, steps)
+    with intercepted(repository, Merge, take), pytest.raises(AlreadyExistsError):
+        graveler.spark.land(repository, steps)
     head = repository.commit_of("main")
     with pytest.raises(AlreadyExistsError):
         graveler.spark.land(repository, steps)
@@ -266,7 +262,6 @@ def test_a_tag_that_somebody_else_took_behind_a_landings_merge_is_not_taken_for_
 def test_a_step_that_comes_while_others_land_is_not_lost(
     spark: SparkSession,
     repository: OpenRepository,
-    monkeypatch: pytest.MonkeyPatch,
     kind: type[Request[Any]],
     tag: str | None,
 ) -> None:
@@ -278,17 +273,17 @@ def test_a_step_that_comes_while_others_land_is_not_lost(
         tx.write(spark.range(3), "t", mode="overwrite")
 
     def delay(run: Callable[[], Any]) -> Any:
-        patch.undo()
         with graveler.spark.transaction(repository, steps) as tx:
             tx.write(spark.range(7), "u", mode="overwrite")
         return run()
 
-    with monkeypatch.context() as patch:
-        intercept(patch, repository, kind, delay)
-        with pytest.raises(
+    with (
+        intercepted(repository, kind, delay),
+        pytest.raises(
             BusyError, match=r"has landed as commit .*, without what a step has written since then; land it again"
-        ):
-            graveler.spark.land(repository, steps)
+        ),
+    ):
+        graveler.spark.land(repository, steps)
     first = repository.commit_of("main")
     assert {entry.path.partition("/")[0] for entry in repository.objects("main")} == {"t"}
     repository.upload("main", "elsewhere", b"x")
@@ -302,9 +297,7 @@ def test_a_step_that_comes_while_others_land_is_not_lost(
     assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
 
 
-def test_two_who_land_at_once_make_one_commit(
-    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_who_land_at_once_make_one_commit(spark: SparkSession, repository: OpenRepository) -> None:
     """The other one has landed it, and deleted the hidden branch, when this one has merged."""
     for tag in (None, "v1"):
         steps = graveler.spark.begin(repository, "main", message="Nightly", tag=tag, spark=spark)
@@ -314,26 +307,22 @@ def test_two_who_land_at_once_make_one_commit(
 
         def both(merge: Callable[[], Commit], others: list[Commit] = others, steps: str = steps) -> Commit:
             commit = merge()
-            patch.undo()
             others.append(graveler.spark.land(repository, steps))
             return commit
 
-        with monkeypatch.context() as patch:
-            intercept(patch, repository, Merge, both)
+        with intercepted(repository, Merge, both):
             assert [graveler.spark.land(repository, steps)] == others == [repository.commit_of("main")]
         assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
 
 
 def test_a_transaction_that_died_before_it_had_begun_is_a_collectors(
-    spark: SparkSession, repository: OpenRepository, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, repository: OpenRepository
 ) -> None:
     def die(run: Callable[[], object]) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        intercept(patch, repository, requests.Commit, die)
-        with pytest.raises(KeyboardInterrupt):
-            graveler.spark.begin(repository, "main", spark=spark)
+    with intercepted(repository, requests.Commit, die), pytest.raises(KeyboardInterrupt):
+        graveler.spark.begin(repository, "main", spark=spark)
     owners = Owners(repository.tables, repository.repository.uid)
     hidden = [one.name for one in repository.branches(show_hidden=True).results if one.hidden]
     assert [lease.branch for lease in owners.all()] == hidden

@@ -296,14 +296,3 @@ def test_a_log_that_another_process_makes_at_that_moment_may_be_written_to(
 
     monkeypatch.setattr(os.path, "lexists", make_and_look)
     assert may_write(path)
-
-
-def test_a_log_that_may_only_be_read_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "tables.sqlite"
-    path.touch()
-    Path(f"{path}-wal").touch()
-    ask = os.access
-    monkeypatch.setattr(
-        os, "access", lambda file, mode, **how: not str(file).endswith("-wal") and ask(file, mode, **how)
-    )
-    assert not may_write(path)
