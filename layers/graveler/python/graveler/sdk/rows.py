@@ -7,13 +7,13 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, Self
 
 from graveler.sdk.frames import Frames
-from graveler.sql.rowdiff.differences import Row, RowDifference
 from graveler.system.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from graveler.sql.rowdiff.comparison import Comparison
+    from graveler.sql.rowdiff.differences import Row, RowDifference
     from graveler.text.markup import Table
 
 _FETCHED_ROWS: Final = 1000
@@ -40,7 +40,9 @@ class RowDiff(Frames):
         self.columns = comparison.columns
         """The columns that were added, removed, or have another type."""
 
-    def __iter__(self) -> Iterator[RowDifference]:
+    def __iter__(self) -> "Iterator[RowDifference]":
+        from graveler.sql.rowdiff.differences import RowDifference  # the layer of functions is without sql
+
         with self._session.explained():
             cursor = self._session.connection.cursor()
         try:
@@ -87,7 +89,7 @@ class RowDiff(Frames):
         counts = {"added": self.added, "removed": self.removed, "changed": self.changed}
         return row_diff_table(counts, self.columns, self)
 
-    def _row(self, row: Row | None) -> Row | None:
+    def _row(self, row: "Row | None") -> "Row | None":
         if row is None or not self._comparison.is_json:
             return row
         return {name: None if value is None else json.loads(value, parse_float=_number) for name, value in row.items()}
