@@ -107,15 +107,16 @@ def library(arguments: argparse.Namespace) -> Iterator[Line]:
 
 
 def in_process(arguments: argparse.Namespace, title: str, checkout: Path | None) -> Said:
-    """Run a row in a process of its own, on a copy of the lake."""
+    """Run a row in a process of its own, on a copy of the lake. Another checkout's own bench runs it there, as the modules that
+    this one imports may have other names there."""
     run = arguments.folder / "run"
     rmtree(run, ignore_errors=True)
     run.mkdir(parents=True)
     lake_copy(arguments.folder / f"lake-{keys_of(arguments.keys, arguments.folder).stem}", run / "lake")
     command = [sys.executable, "-m", "bench", "--one", title, "--keys", arguments.keys]
-    command += ["--folder", str(arguments.folder), "--repeat", str(arguments.repeat)]
+    command += ["--folder", str(arguments.folder.resolve()), "--repeat", str(arguments.repeat)]
     environment = os.environ | ({"PYTHONPATH": str(package_of(checkout))} if checkout else {})
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=checkout)
     if done.returncode:
         raise SystemExit(f"bench: row {title!r} failed\n{done.stderr}")
     return msgspec.json.decode(done.stdout, type=Said)

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ MAIN = "objects('demo/main')"
 
 
 def rows(lake: Lake, query: str, *, narrowed: bool = True) -> list[tuple[Any, ...]]:
-    session = Session(lake, narrowed=narrowed)
-    try:
-        session.execute(session.all_but_last(query))
-        return session.connection.fetchall()
-    finally:
-        session.close()
+    with closing(Session(lake, narrowed=narrowed)) as session:
+        return rows_of(session, query)
+
+
+def rows_of(session: Session, query: str) -> list[tuple[Any, ...]]:
+    session.execute(session.all_but_last(query))
+    return session.connection.fetchall()
 
 
 def quoted(text: str) -> str:
@@ -138,35 +140,36 @@ def test_narrowed_queries_return_what_others_do(
 @given(histories)
 def test_rows_are_those_of_the_api(history: list[tuple[str, object]]) -> None:
     lake = built_lake(history)
-    repository = lake.repository("demo")
-    own = repository.own
-    assert rows(lake, f"SELECT path, size, epoch(mtime), physical_address FROM {MAIN} ORDER BY path") == [
-        (entry.path, entry.size, entry.mtime, entry.address) for entry in own.objects("main")
-    ]
-    log = list(repository.ref("main").log())
-    assert rows(lake, "SELECT id, message, committer, epoch(created) FROM commits('demo')") == [
-        (commit.id, commit.message, commit.committer, commit.created) for commit in log
-    ]
-    if log[0].parents:
-        assert rows(lake, "SELECT type, path FROM diff('demo', 'main~1', 'main')") == [
-            (change.type.value, change.path) for change in own.diff("main~1", "main", amount=1000).results
+    with closing(Session(lake)) as session:
+        repository = lake.repository("demo")
+        own = repository.own
+        assert rows_of(session, f"SELECT path, size, epoch(mtime), physical_address FROM {MAIN} ORDER BY path") == [
+            (entry.path, entry.size, entry.mtime, entry.address) for entry in own.objects("main")
         ]
-    assert rows(lake, "SELECT type, path FROM staged('demo/main')") == [
-        (change.type.value, change.path) for change in own.uncommitted("main", amount=1000).results
-    ]
-    assert rows(lake, "SELECT id, commit_id FROM branches('demo')") == [
-        (branch.name, branch.commit_id) for branch in own.branches().results
-    ]
-    assert rows(lake, "SELECT id, commit_id FROM tags('demo')") == [
-        (tag.name, tag.commit_id) for tag in own.tags().results
-    ]
-    assert rows(lake, "SELECT path, commit_id FROM blame('demo/main')") == [
-        (entry.path, own.blame("main", entry.path).id) for entry in own.objects("main@")
-    ]
-    assert rows(lake, "SELECT operation, new_commit_id FROM reflog('demo/main')") == [
-        (entry.event.operation, entry.new) for entry in own.reflog("main")
-    ]
-    assert rows(lake, "SELECT id FROM repositories()") == [("demo",)]
+        log = list(repository.ref("main").log())
+        assert rows_of(session, "SELECT id, message, committer, epoch(created) FROM commits('demo')") == [
+            (commit.id, commit.message, commit.committer, commit.created) for commit in log
+        ]
+        if log[0].parents:
+            assert rows_of(session, "SELECT type, path FROM diff('demo', 'main~1', 'main')") == [
+                (change.type.value, change.path) for change in own.diff("main~1", "main", amount=1000).results
+            ]
+        assert rows_of(session, "SELECT type, path FROM staged('demo/main')") == [
+            (change.type.value, change.path) for change in own.uncommitted("main", amount=1000).results
+        ]
+        assert rows_of(session, "SELECT id, commit_id FROM branches('demo')") == [
+            (branch.name, branch.commit_id) for branch in own.branches().results
+        ]
+        assert rows_of(session, "SELECT id, commit_id FROM tags('demo')") == [
+            (tag.name, tag.commit_id) for tag in own.tags().results
+        ]
+        assert rows_of(session, "SELECT path, commit_id FROM blame('demo/main')") == [
+            (entry.path, own.blame("main", entry.path).id) for entry in own.objects("main@")
+        ]
+        assert rows_of(session, "SELECT operation, new_commit_id FROM reflog('demo/main')") == [
+            (entry.event.operation, entry.new) for entry in own.reflog("main")
+        ]
+        assert rows_of(session, "SELECT id FROM repositories()") == [("demo",)]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.infra.iam.templates import Stacks
 Templates = dict[str, dict[str, Any]]
 
 
-@pytest.fixture(params=["default", "full", "other"])
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.ci) for name in ("default", "full", "other")])
 def variant(request: pytest.FixtureRequest) -> Stacks:
     return Stacks(request.getfixturevalue(request.param))
 
