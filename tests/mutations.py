@@ -642,7 +642,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "lake/turns.py",
         "elif clock.monotonic() - since > TURN:",
         "elif False:",
-        "lake/test_machine_line.py::test_one_that_works_for_long_is_passed_over_once_for_all",
+        "lake/test_machine_queue.py::test_one_that_works_for_long_is_passed_over_once_for_all",
     ),
     Mutation(
         "C5",
@@ -656,8 +656,8 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C6",
         "a verb that gives up leaves those before it in line",
         "lake/turns.py",
-        "if self._ticket and self._has_come and self._line",
-        "if self._ticket and self._line",
+        "if self._ticket and self._has_come and self._tickets",
+        "if self._ticket and self._tickets",
         "lake/test_turns.py::test_who_goes_away_leaves_those_before_it_in_line",
     ),
     Mutation(

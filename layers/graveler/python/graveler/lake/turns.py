@@ -142,7 +142,7 @@ class Turn:
         self._keeping = ExitStack()
         self._renews = False
         self._partition = f"{turns.uid}/turns"
-        self._line_key = Key(self._partition, branch.encode() + b"\0")
+        self._queue_key = Key(self._partition, branch.encode() + b"\0")
         self._polls = self._patience()
         self._was_first = False
         self._slot: QueueSlot | None = None
@@ -153,7 +153,7 @@ class Turn:
         self._ticket = ""
         self._beat = 0
         self._renewed = 0.0
-        self._line: list[str] = []
+        self._tickets: list[str] = []
         """All tickets that this one knows, including removed ones."""
         self._seconds: dict[str, float] = {}
         """The seconds for which each waiting ticket is trusted."""
@@ -187,7 +187,7 @@ class Turn:
             state, waiting = self._look(intent)
             before = self._before(waiting) if waiting else []
             if not before and (self._ticket or not self._must_join):
-                if self._line and not waiting:
+                if self._tickets and not waiting:
                     self._tidy()
                 self._has_come = True
                 if (
@@ -230,8 +230,8 @@ class Turn:
     def mark_released(self) -> None:
         """Record that the transaction with :meth:`release_writes` has happened. No request, unless this verb was last in the
         queue: then one write, which removes the queue."""
-        if self._ticket and self._has_come and self._line[-1] == self._ticket:
-            self._clear(self._line)  # all tickets before it are gone
+        if self._ticket and self._has_come and self._tickets[-1] == self._ticket:
+            self._clear(self._tickets)  # all tickets before it are gone
         self._ticket = ""
         self._must_join = False
         self._leave_machine_queue()
@@ -244,10 +244,10 @@ class Turn:
     def _wait_on_machine(self) -> None:
         """Wait until the earlier threads and processes of this machine have gone. No request. :class:`BusyError` when the
         patience is used up."""
-        queue, clock = self._turns.machine_queue, self._turns.clock
-        if queue is None:
+        machine_queue, clock = self._turns.machine_queue, self._turns.clock
+        if machine_queue is None:
             return
-        slot = self._slot = self._slot or queue.enter(f"{self._turns.uid}/{self._branch}")
+        slot = self._slot = self._slot or machine_queue.enter(f"{self._turns.uid}/{self._branch}")
         if slot is None or (number := slot.predecessor()) is None:
             return
         polls, oldest, since = Polls(clock, step=_GLANCE, even=32), -1, 0.0
@@ -274,16 +274,16 @@ class Turn:
 
     def _look(self, intent: Intent | None) -> tuple[BranchState, dict[str, int]]:
         """Return the branch, and the beats of the waiting tickets, in their order."""
-        keys = [self._line_key, *map(self._key, self._line)]
-        state, (line, *items) = self._turns.branches.state_beside(self._branch, keys, intent)
-        if line is None and not self._line:
+        keys = [self._queue_key, *map(self._key, self._tickets)]
+        state, (queue, *items) = self._turns.branches.state_beside(self._branch, keys, intent)
+        if queue is None and not self._tickets:
             return state, {}
-        item_of: dict[str, Item | None] = dict(zip(self._line, items, strict=True))
-        self._line = _tickets(line)
-        fresh = [ticket for ticket in self._line if ticket not in item_of]
+        item_of: dict[str, Item | None] = dict(zip(self._tickets, items, strict=True))
+        self._tickets = _tickets_of(queue)
+        fresh = [ticket for ticket in self._tickets if ticket not in item_of]
         if fresh:
             item_of.update(zip(fresh, self._turns.tables.get_many([*map(self._key, fresh)]), strict=True))
-        items_of = {ticket: item for ticket in self._line if (item := item_of[ticket]) is not None}
+        items_of = {ticket: item for ticket in self._tickets if (item := item_of[ticket]) is not None}
         waiting = {ticket: _number(item, "beat") for ticket, item in items_of.items()}
         self._seconds = {ticket: _number(item, "seconds") or TURN for ticket, item in items_of.items()}
         if self._kept in waiting:
@@ -310,19 +310,19 @@ class Turn:
     def _join(self, waiting: dict[str, int]) -> bool:
         """Take a ticket, behind those that wait. One transaction. Return False if a concurrent verb was faster: look again."""
         ticket = self._kept or token_hex(8)
-        line = [*waiting, ticket]
+        tickets = [*waiting, ticket]
         expires = int(self._turns.clock.now()) + _TICKET_TTL
-        condition: Condition = Matches({"tickets": self._line}) if self._line else Absent()
+        condition: Condition = Matches({"tickets": self._tickets}) if self._tickets else Absent()
         try:
             self._turns.tables.transact(
                 [
-                    Put(self._line_key, {"tickets": line, "expires": expires}, condition),
+                    Put(self._queue_key, {"tickets": tickets, "expires": expires}, condition),
                     Put(self._key(ticket), self._turns.kept_item() if self._kept else {"beat": 0, "expires": expires}),
                 ]
             )
         except ConditionFailedError:
             return False
-        self._ticket, self._line = ticket, line
+        self._ticket, self._tickets = ticket, tickets
         self._beat, self._renewed = 0, self._turns.clock.monotonic()
         if self._kept:
             self._has_kept()
@@ -352,13 +352,13 @@ class Turn:
     def _tidy(self) -> None:
         """Remove the queue, whose tickets are all gone but whose last owner died before it could remove it; otherwise each new
         verb would look for those tickets."""
-        self._clear(self._line)
-        self._line = []
+        self._clear(self._tickets)
+        self._tickets = []
 
-    def _clear(self, line: Sequence[str]) -> None:
+    def _clear(self, tickets: Sequence[str]) -> None:
         """Remove the queue, if it has not changed. This is a courtesy: nothing depends on it."""
         with suppress(GravelerError):
-            self._turns.tables.delete(self._line_key, Matches({"tickets": list(line)}))
+            self._turns.tables.delete(self._queue_key, Matches({"tickets": list(tickets)}))
 
     def _key(self, ticket: str) -> Key:
         return self._turns.key(self._branch, ticket)
@@ -367,8 +367,8 @@ class Turn:
         return f"{self._partition}/{ticket}"
 
 
-def _tickets(line: Item | None) -> list[str]:
-    tickets = None if line is None else line.get("tickets")
+def _tickets_of(queue: Item | None) -> list[str]:
+    tickets = None if queue is None else queue.get("tickets")
     return [*tickets] if isinstance(tickets, list) else []
 
 

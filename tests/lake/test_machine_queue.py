@@ -156,7 +156,7 @@ def test_whoever_is_refused_leaves_the_line(processes: Processes) -> None:
     assert processes.clock.monotonic() == began
 
 
-def test_a_lake_whose_line_cannot_be_used_takes_tickets(processes: Processes) -> None:
+def test_a_lake_whose_queue_cannot_be_used_takes_tickets(processes: Processes) -> None:
     side = processes.side("side")
     (processes.folder / "turns").unlink(missing_ok=True)
     (processes.folder / "turns").mkdir()
