@@ -1,4 +1,4 @@
-"""Modules, classes, functions, methods and constants that docstrings refer to by their whole name exist."""
+"""Modules, classes, functions, methods and constants exist that docstrings refer to, or tests replace, by their whole names."""
 
 import ast
 import re
@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "layers/graveler/python"
+PATCHED = re.compile(r"""(?:setattr|delattr|patch)\(\s*"(graveler(?:\.\w+)+)\"""")
 REFERENCE = re.compile(r":(?:class|meth|func|mod|data|attr|exc):`~?(graveler(?:\.\w+)+)`")
 
 
@@ -41,6 +42,8 @@ def is_there(name: str) -> bool:
             found = dict(names_in(body)).get(part)
             if found is None:
                 return False
+            if isinstance(found, ast.Import):
+                return True  # what is in that module is not ours
             body = found.body if isinstance(found, ast.ClassDef) else []
         return True
     return False
@@ -59,3 +62,19 @@ def references() -> dict[str, list[str]]:
 )
 def test_what_a_docstring_refers_to_is_there(name: str, files: list[str]) -> None:
     assert is_there(name), f"{', '.join(files)} refer to {name}"
+
+
+def patched() -> dict[str, list[str]]:
+    """The names that tests replace, with the tests that do. Some of these run in `make test-all` only."""
+    names: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        for name in PATCHED.findall(file.read_text()):
+            names.setdefault(name, []).append(str(file.relative_to(ROOT)))
+    return names
+
+
+@pytest.mark.parametrize(
+    ("name", "files"), patched().items(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_what_a_test_replaces_is_there(name: str, files: list[str]) -> None:
+    assert is_there(name), f"{name}, which is replaced in {', '.join(files)}, is no module, nor anything in one"

@@ -270,7 +270,7 @@ def test_the_search_finds_a_bad_history_where_parts_are_published_on_any_head(mo
         for seed in range(2000, 4000):
             explore(seed, IN_PARTS)
 
-    monkeypatch.setattr("graveler.operations.parts.joined_parts.moved", lambda _: [])
+    monkeypatch.setattr("graveler.operations.parts.joined_parts.changed_intervals", lambda _: [])
     with pytest.raises(AssertionError, match=r"^seed"):
         explore_many()
 
