@@ -127,6 +127,7 @@ def test_a_forked_child_that_ends_leaves_the_transaction_to_its_parent(tmp_path:
 LEFT = """
 import os, sys
 import graveler
+from tests.support.children import end_process
 with graveler.open(sys.argv[1], user="ada") as lake:
     main = lake.repository("sales").branch("main")
     try:
@@ -139,7 +140,7 @@ with graveler.open(sys.argv[1], user="ada") as lake:
                 tx.object("y").upload("y")
     except graveler.InvalidError as error:
         assert child == 0 and "forked in a transaction on 'main'" in str(error), error
-        os._exit(3)
+        end_process(3)
     print([o.path for o in main.objects()], len(list(main.log(first_parent=True))))
 """
 

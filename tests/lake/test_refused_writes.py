@@ -543,11 +543,12 @@ def test_a_rename_carries_many_changes_of_several_tokens_and_shards() -> None:
 
 
 WRITER = """
-import os, sys
+import sys
 from pathlib import Path
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.model import ObjectEntry
 from graveler.staging.changes import StagedChanges
+from tests.support.children import end_process
 
 repository = open_folder_lake(Path(sys.argv[1])).repository("repo")
 entry = lambda size: ObjectEntry("a", f"mem://elsewhere/{size}", size, f"{size:032x}", 0)
@@ -559,7 +560,7 @@ put = StagedChanges.put_and_look
 
 def dies(*arguments):
     put(*arguments)
-    os._exit(9)
+    end_process(9)
 
 
 if sys.argv[2] == "dies":

@@ -205,6 +205,7 @@ from threading import Event
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.storage.tables.sqlite_transactions import RetiredError
 from tests.storage.batches import key
+from tests.support.children import end_process
 tables = SqliteTables(Path({str(tmp_path / "t.db")!r}))
 tables.put(key("there"), {{}})
 tables.write_together()
@@ -230,9 +231,9 @@ with ThreadPoolExecutor(4) as pool:
             tables.write_together()
             tables.put(key("grown"), {{}})
             tables.close()
-            os._exit(0)
+            end_process(0)
         finally:
-            os._exit(1)
+            end_process(1)
 assert [outcome.exception() for outcome in outcomes] == [None] * 4
 print(*sorted(name.decode() for name, _ in tables.query("p").items))
 tables.close()

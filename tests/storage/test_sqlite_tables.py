@@ -86,6 +86,7 @@ import os
 from pathlib import Path
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.storage.tables.port import Absent, Key
+from tests.support.children import end_process
 parent, child = Key("p", b"parent"), Key("p", b"child")
 with SqliteTables(Path({str(tmp_path / "t.db")!r})) as tables:
     tables.put(parent, {{"n": 1}})
@@ -94,9 +95,9 @@ with SqliteTables(Path({str(tmp_path / "t.db")!r})) as tables:
     if pid == 0:
         tables.put(child, {{"n": 2}}, Absent())
         if inherited & tables.handle.connections.all:
-            os._exit(2)
+            end_process(2)
         tables.close()
-        os._exit(0 if tables.get(parent) == {{"n": 1}} else 1)
+        end_process(0 if tables.get(parent) == {{"n": 1}} else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert tables.get(child) == {{"n": 2}}
     tables.put(parent, {{"n": 3}})

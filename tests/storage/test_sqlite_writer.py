@@ -169,13 +169,14 @@ import os
 from pathlib import Path
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.storage.tables.port import Key
+from tests.support.children import end_process
 tables = SqliteTables(Path({str(tmp_path / "t.db")!r}))
 tables.write_together()
 tables.put(Key("p", b"parent"), {{}})
 child = os.fork()
 if not child:
     tables.put(Key("p", b"child"), {{}})
-    os._exit(0)
+    end_process(0)
 assert os.waitpid(child, 0)[1] == 0
 tables.put(Key("p", b"again"), {{}})
 print(len(tables.query("p").items))
