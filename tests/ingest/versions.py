@@ -115,4 +115,4 @@ class Shown(MemoryObjects):
         self.delete(key)
         if stored is not None:
             self.put(key, b"x" * stored.size)
-            self._objects[key] = b"x" * stored.size, stored
+            self.objects[key] = b"x" * stored.size, stored

@@ -280,7 +280,7 @@ class Vouching(World):
         made = super().objects(namespace)
         if not hasattr(made, "looks"):
             made.looks = True  # type: ignore[attr-defined]
-            made._serial = count(0xABCD << 112)
+            made.serial = count(0xABCD << 112)
         return made
 
 

@@ -530,11 +530,11 @@ def test_a_process_killed_before_its_marker_leaves_a_folder_that_can_be_used(tmp
 def test_an_export_that_was_overtaken_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     commit(world.main, dict(FILES))
-    claimed = ExportFolder.claimed
+    claimed, others = ExportFolder.claimed, iter([world.main])
 
     def overtaken(place: ExportFolder) -> AbstractContextManager[None]:
-        monkeypatch.undo()
-        world.main.export("main", tmp_path)
+        for repository in others:
+            repository.export("main", tmp_path)
         return claimed(place)
 
     monkeypatch.setattr(ExportFolder, "claimed", overtaken)
@@ -650,7 +650,7 @@ def test_a_checksum_that_only_looks_like_an_md5_is_no_modification(tmp_path: Pat
         address = world.main.new_address("main", path)
         stored = store.put(address.removeprefix(NAMESPACE + "/"), text.encode())
         etag = md5(b"encrypted " + text.encode()).hexdigest()
-        store._objects[stored.key] = text.encode(), msgspec.structs.replace(stored, etag=etag, encrypted=True)
+        store.objects[stored.key] = text.encode(), msgspec.structs.replace(stored, etag=etag, encrypted=True)
         world.main.link("main", ObjectEntry(path, address, len(text), etag, 1))
 
     linked("a", "12345")
@@ -739,13 +739,16 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     world = World()
     commit(world.main, {"a": "1"})
 
-    def full(*_: object) -> Iterable[bytes]:
-        raise OSError(28, "No space left on device")
+    stream, failures = RepositoryReader.stream, iter([OSError(28, "No space left on device")])
+
+    def full(reader: RepositoryReader, ref: str, path: str) -> Iterable[bytes]:
+        for failure in failures:
+            raise failure
+        return stream(reader, ref, path)
 
     monkeypatch.setattr(RepositoryReader, "stream", full)
     with pytest.raises(UnavailableError, match="disk is full"):
         world.main.export("main", tmp_path)
-    monkeypatch.undo()
     world.main.export("main", tmp_path)
     assert held(tmp_path) == {"a": "1"}
 

@@ -35,7 +35,7 @@ class DigestObjects(MemoryObjects):
 
     def _tell(self, key: str, stored: StoredObject, etag: str) -> StoredObject:
         told = structs.replace(stored, etag=etag)
-        self._objects[key] = self._objects[key][0], told
+        self.objects[key] = self.objects[key][0], told
         return told
 
 

@@ -47,7 +47,7 @@ class Refusing(MemoryObjects):
     """Whoever asks has no right to delete some objects, nor to look at uploads."""
 
     def __init__(self, inner: MemoryObjects, refused: str) -> None:
-        super().__init__(inner.namespace, inner._clock)
+        super().__init__(inner.namespace)
         self.__dict__.update(inner.__dict__)
         self._refused = refused
 
@@ -176,7 +176,7 @@ class OldListing(MemoryObjects):
     """Lists what was there when it was made, as S3 Inventory does, or a store whose listing lags behind."""
 
     def __init__(self, inner: MemoryObjects) -> None:
-        super().__init__(inner.namespace, inner._clock)
+        super().__init__(inner.namespace)
         self._listed = list(inner.list())
         self.__dict__.update(inner.__dict__)
 

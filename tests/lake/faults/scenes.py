@@ -68,8 +68,8 @@ class MemoryScene:
         for namespace, store in self._stores.items():
             twin = other.objects(namespace)
             assert isinstance(twin, MemoryObjects)
-            twin._objects, twin._keys = dict(store._objects), list(store._keys)
-            twin._serial = count(1_000_000)
+            twin.objects, twin.keys = dict(store.objects), list(store.keys)
+            twin.serial = count(1_000_000)
         return other
 
     def close(self) -> None:

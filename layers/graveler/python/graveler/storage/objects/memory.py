@@ -47,11 +47,13 @@ class MemoryObjects:
         self._namespace = namespace.rstrip("/")
         self._clock = clock
         self._lock = RLock()
-        self._objects: dict[str, tuple[bytes, StoredObject]] = {}
-        self._keys: list[str] = []
+        self.objects: dict[str, tuple[bytes, StoredObject]] = {}
+        self.keys: list[str] = []
+        """The keys of all objects, in order."""
         self._uploads: dict[tuple[str, str], dict[int, tuple[str, bytes]]] = {}
         self._begun: dict[str, float] = {}
-        self._serial = count(1)
+        self.serial = count(1)
+        """The numbers of which ETags and the IDs of uploads are made."""
 
     @property
     def namespace(self) -> str:
@@ -85,12 +87,12 @@ class MemoryObjects:
         self._check(key)
         contents = data if isinstance(data, bytes) else data.read_bytes()
         with self._lock:
-            if key not in self._objects:
-                insort(self._keys, key)
+            if key not in self.objects:
+                insort(self.keys, key)
             elif if_absent:
                 raise ObjectConditionError(self._namespace, key, "it already exists")
-            stored = StoredObject(key, len(contents), f"{next(self._serial):x}", self._clock())
-            self._objects[key] = contents, stored
+            stored = StoredObject(key, len(contents), f"{next(self.serial):x}", self._clock())
+            self.objects[key] = contents, stored
         if sent is not None:
             sent(len(contents))
         return stored
@@ -107,8 +109,8 @@ class MemoryObjects:
                 etag = self.head(key).etag
                 if etag != if_match:
                     raise ObjectConditionError(self._namespace, key, f"its ETag is {etag}, not {if_match}")
-            if self._objects.pop(key, None) is not None:
-                self._keys.remove(key)
+            if self.objects.pop(key, None) is not None:
+                self.keys.remove(key)
 
     def delete_many(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
         """Remove objects, one after the other."""
@@ -119,8 +121,8 @@ class MemoryObjects:
         while True:
             with self._lock:
                 # Code points of texts have the order of their UTF-8 bytes.
-                begin = max(bisect_left(self._keys, prefix), bisect_right(self._keys, after))
-                page = [self._objects[key][1] for key in self._keys[begin : begin + _PAGE] if key.startswith(prefix)]
+                begin = max(bisect_left(self.keys, prefix), bisect_right(self.keys, after))
+                page = [self.objects[key][1] for key in self.keys[begin : begin + _PAGE] if key.startswith(prefix)]
             yield from page
             if len(page) < _PAGE:
                 return
@@ -145,7 +147,7 @@ class MemoryObjects:
         """Begin an upload."""
         self._check(key)
         with self._lock:
-            upload_id = f"upload-{next(self._serial)}"
+            upload_id = f"upload-{next(self.serial)}"
             self._uploads[key, upload_id] = {}
             self._begun[upload_id] = self._clock()
             return upload_id
@@ -154,7 +156,7 @@ class MemoryObjects:
         """Write one part."""
         check_part_number(number)
         with self._lock:
-            etag = f"{next(self._serial):x}"
+            etag = f"{next(self.serial):x}"
             self._upload(key, upload_id)[number] = etag, data
             return etag
 
@@ -188,7 +190,7 @@ class MemoryObjects:
 
     def _find(self, key: str) -> tuple[bytes, StoredObject]:
         self._check(key)
-        entry = self._objects.get(key)
+        entry = self.objects.get(key)
         if entry is None:
             raise ObjectMissingError(self._namespace, key)
         return entry
