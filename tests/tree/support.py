@@ -13,6 +13,7 @@ from xxhash import xxh64_intdigest
 
 from graveler.model import SplitParameters
 from graveler.tree.assembler import table_file
+from graveler.tree.range_notes import MemoryNotes
 from graveler.tree.runtime import Scratch
 from graveler.tree.store import TreeStore
 from graveler.tree.tail import Label
@@ -32,6 +33,20 @@ RAGGED = SplitParameters(min_size=1, max_size=10**6, raggedness=2)
 """Cuts by hash alone."""
 
 Contents = dict[bytes, int]
+
+
+class CountingNotes(MemoryNotes):
+    """Tells what was noted last under each name, and how often something was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.puts = 0
+        self.written: dict[str, bytes] = {}
+
+    def put(self, name: str, data: bytes) -> None:
+        self.puts += 1
+        self.written[name] = data
+        super().put(name, data)
 
 
 def keys(letters: str) -> list[bytes]:

@@ -62,8 +62,9 @@ def properties(table: Table) -> dict[bytes, bytes]:
 def check_blocks(records: dict[bytes, bytes]) -> None:
     data = by_rocksdb(records)
     table = Table(data)
-    for number, handle in enumerate(table._handles):
-        block = decompress_block(data, *handle)
+    for number in range(len(table)):
+        raw = table.raw(number)
+        block = decompress_block(raw, 0, len(raw) - 1)
         assert encode(*table.read(number)) == block
         assert count_entries(block) == len(table.read(number)[0])
         again = compress_block(block)

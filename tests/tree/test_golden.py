@@ -81,7 +81,7 @@ class ReadThrough(MemoryFiles):
 
     def get(self, kind: str, name: str, *, fresh: bool = False) -> bytes:
         if (kind, name) not in self.files:
-            self.files[kind, name] = self._golden._files.get(kind, name)
+            self.files[kind, name] = self._golden.files.get(kind, name)
         return super().get(kind, name, fresh=fresh)
 
 

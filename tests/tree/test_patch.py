@@ -150,7 +150,7 @@ def check(tree: Tree, contents: Contents, *, layouts: bool = True) -> None:
 
 
 def block_sizes(table: Table) -> list[int]:
-    return [len(decompress_block(table._data, *handle)) for handle in table._handles]
+    return [len(decompress_block(raw, 0, len(raw) - 1)) for raw in map(table.raw, range(len(table)))]
 
 
 @settings(LAW, max_examples=25)
@@ -499,7 +499,7 @@ def test_cursors_find_record_ids_in_files_of_copied_blocks() -> None:
     """By the counts that are noted, and by counting."""
     tree = tree_of(TreeStore(MemoryFiles(), ALONE), dict.fromkeys(KEYS, 0))
     changed = apply(tree, [(KEYS[700] + b"+", new(1))], SPLIT)
-    plain = Tree(TreeStore(changed.store._files, ALONE, notes=changed.store.notes.notes), changed.lasts, changed.packed)
+    plain = Tree(TreeStore(changed.store.files, ALONE, notes=changed.store.notes.notes), changed.lasts, changed.packed)
     for each in (changed, plain):
         note = each.note(0)
         assert note is not None

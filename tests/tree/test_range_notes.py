@@ -21,7 +21,7 @@ from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
 from tests.support.trees import ALONE, MemoryFiles, changes, packed
-from tests.tree.support import same_tree
+from tests.tree.support import CountingNotes, same_tree
 
 SPLIT = SplitParameters(min_size=40_000, max_size=200_000, raggedness=500)
 KEYS = [b"key/%06d/%s" % (n, b"x" * (n % 50)) for n in range(6000)]
@@ -116,14 +116,14 @@ def test_a_note_that_does_not_digest_to_the_name_is_none() -> None:
 
 def test_a_damaged_note_is_none(seed: int) -> None:
     """Whichever byte it is: also those that digest to nothing."""
-    kept, random = MemoryNotes(), Random(seed)
+    kept, random = CountingNotes(), Random(seed)
     notes = RangeNotes(kept)
     records = [packed(n) for n in range(50)]
     ids = record_ids(KEYS[:50], records)
     note = note_of(ids, records)
     name = sha256(ids).digest(), suffix(note.digests)
     notes.put(*name, note)
-    ((place, data),) = kept._cached.items()
+    ((place, data),) = kept.written.items()
     for at in range(len(data)):
         kept.put(place, data[:at] + bytes([data[at] ^ random.randrange(1, 256)]) + data[at + 1 :])
         assert notes.get(*name) is None

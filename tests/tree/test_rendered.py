@@ -19,20 +19,9 @@ from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.support.campaigns import examples
 from tests.support.trees import ALONE, CODEC, NAMESPACE, MemoryFiles
-from tests.tree.support import LAW, UNIVERSE, some_contents, some_split
+from tests.tree.support import LAW, UNIVERSE, CountingNotes, some_contents, some_split
 
 JSON: Rendering[ObjectEntry] = Rendering(ObjectEntry, msgspec.json.encode)
-
-
-class CountingNotes(MemoryNotes):
-    """Tells how often something was noted."""
-
-    puts = 0
-
-    def put(self, name: str, data: bytes) -> None:
-        self.puts += 1
-        self.data = data
-        super().put(name, data)
 
 
 def entry(key: bytes, value: int) -> ObjectEntry:
@@ -162,13 +151,13 @@ def test_damaged_notes_are_made_anew(damage: str) -> None:
     renderer = Renderer(NAMESPACE, notes)
     for _ in range(2):
         expect(renderer, tree, contents, b"", None, 300)
-    ((name, good),) = notes._cached.items()
+    ((name, good),) = notes.written.items()
     if damage == "another range's":
         other = CountingNotes()
         other_tree, other_renderer = tree_of(many(250), SplitParameters()), Renderer(NAMESPACE, other)
         for _ in range(2):
             other_renderer.page(JSON, other_tree, b"", None, 250)
-        bad = other.data
+        (bad,) = other.written.values()
     else:
         bad = {"empty": b"", "cut": good[:-1], "a byte": good[:100] + bytes([good[100] ^ 1]) + good[101:]}[damage]
     notes.put(name, bad)
@@ -179,13 +168,13 @@ def test_damaged_notes_are_made_anew(damage: str) -> None:
 
 
 def test_what_is_kept_in_memory_is_bounded() -> None:
-    contents, notes = many(1200), MemoryNotes()
+    contents, notes = many(1200), CountingNotes()
     tree = tree_of(contents, SplitParameters(min_size=1200, max_size=2000, raggedness=4))
     assert len(tree) > 20
     whole = Renderer(NAMESPACE, notes, least=1)
     for _ in range(2):
         expect(whole, tree, contents, b"", None, 1200)
-    assert 0 < whole.kept_bytes == sum(map(len, notes._cached.values()))
+    assert 0 < whole.kept_bytes == sum(map(len, notes.written.values()))
     bounded = Renderer(NAMESPACE, notes, least=1, max_bytes=whole.kept_bytes // 5)
     for start in [b"", b"02000", b""]:
         expect(bounded, tree, contents, start, None, 900)

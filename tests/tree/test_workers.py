@@ -45,7 +45,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TreeStore:
 
 def alone(tree: Tree) -> Tree:
     """The same tree for a process that works alone."""
-    return Tree(TreeStore(tree.store._files, ALONE), tree.lasts, tree.packed)
+    return Tree(TreeStore(tree.store.files, ALONE), tree.lasts, tree.packed)
 
 
 def some_keys(random: Random) -> list[bytes]:

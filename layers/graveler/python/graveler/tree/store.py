@@ -88,7 +88,7 @@ class TreeStore:
         on_hit: "Callable[[], None] | None" = None,
         part: "Callable[[str, str, int, int], bytes] | None" = None,
     ) -> None:
-        self._files = files
+        self.files = files
         self.runtime = runtime
         self._part = part
         self._on_hit = on_hit
@@ -120,7 +120,7 @@ class TreeStore:
             self._close_some()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return self._with_settings(), (self._files, self.runtime.alone())
+        return self._with_settings(), (self.files, self.runtime.alone())
 
     @property
     def workers(self) -> int:
@@ -139,7 +139,7 @@ class TreeStore:
     def through(self, way: "Callable[[TreeFiles], TreeFiles]") -> "TreeStore":
         """Return a store of the same files, read and written through ``way``. It has caches of the same size, and shares none of
         their contents."""
-        return self._with_settings()(way(self._files), self.runtime.alone())
+        return self._with_settings()(way(self.files), self.runtime.alone())
 
     def _with_settings(self) -> "Callable[[TreeFiles, Runtime], TreeStore]":
         return partial(
@@ -156,7 +156,7 @@ class TreeStore:
 
     def writes(self) -> "Writes":
         """Return a writer of many files: each put starts at once, and all are durable after ``settle``."""
-        return self.runtime.writes(self._files.put)
+        return self.runtime.writes(self.files.put)
 
     @contextmanager
     def reading_ahead(self) -> "Iterator[ReadAhead | None]":
@@ -268,7 +268,7 @@ class TreeStore:
         raise DamagedFileError(kind[:-1], name, wrong, first_key, last_key)
 
     def _read(self, kind: str, name: str, expected: Expected | None, *, fresh: bool) -> Table:
-        table = Table(self._files.get(kind, name, fresh=fresh), self._blocks)
+        table = Table(self.files.get(kind, name, fresh=fresh), self._blocks)
         expect_label(table, kind, name)
         if expected is not None:
             expected.check(table)
