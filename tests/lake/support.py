@@ -10,8 +10,11 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
+import pytest
+
 from graveler.errors import GravelerError
 from graveler.lake.clock import Clock
+from graveler.lake.importing import folder_listing
 from graveler.lake.lake import Lake
 from graveler.lake.objects.stage import Stager
 from graveler.lake.opening.lake_parts import TreeSettings
@@ -265,6 +268,12 @@ def commit(
 ) -> str:
     put(repository, files, branch)
     return repository.commit(branch, message).id
+
+
+def small_pieces(monkeypatch: pytest.MonkeyPatch, batch: int = 3, alone: int = 0) -> None:
+    """Folders are listed ``batch`` files at a time, and other processes help from ``alone`` batches on."""
+    monkeypatch.setattr(folder_listing, "_BATCH", batch)
+    monkeypatch.setattr(folder_listing, "_ALONE", alone)
 
 
 def stager(repository: OpenRepository) -> Stager:

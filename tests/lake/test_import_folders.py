@@ -23,7 +23,7 @@ from graveler.model import ObjectEntry
 from graveler.runtime import crew as crews
 from graveler.storage.objects.confined_folder import Confinement, files_below
 from graveler.tree.record import RecordCodec
-from tests.lake.support import NAMESPACE, World, write_files
+from tests.lake.support import NAMESPACE, World, small_pieces, write_files
 from tests.support.campaigns import examples
 
 CODEC = RecordCodec(NAMESPACE)
@@ -42,11 +42,6 @@ def simply(folder: Path) -> Records:
             entry = ObjectEntry(key, f"file://{path}", len(data), md5(data).hexdigest(), int(status.st_mtime))
             records.append((key.encode(), CODEC.encode(entry)))
     return sorted(records)
-
-
-def small_pieces(monkeypatch: pytest.MonkeyPatch, batch: int = 3, alone: int = 0) -> None:
-    monkeypatch.setattr(folder_listing, "_BATCH", batch)
-    monkeypatch.setattr(folder_listing, "_ALONE", alone)
 
 
 def sum_of(told: list[tuple[int, int]]) -> tuple[int, int]:
@@ -126,12 +121,11 @@ def test_a_file_is_opened_once_and_in_its_folder(tmp_path: Path, monkeypatch: py
         opened.append(str(path))
         return really(path, *arguments, dir_fd=dir_fd)
 
+    monkeypatch.setattr(os, "open", count)
     for confinement in (None, Confinement()):
-        opened.clear()
         listing = FolderListing(folder, "", CODEC, files=files_below(folder, confinement))
-        monkeypatch.setattr(os, "open", count)
+        opened.clear()
         assert len(list(listing())) == 50
-        monkeypatch.undo()
         assert sorted(name for name in opened if "f" in Path(name).name[:1]) == [f"f{n:02}" for n in range(50)]
         depth = len(folder.parts) + deep.count("/") + 2
         assert len(opened) <= 50 + (1 if confinement is None else 2 * depth * (deep.count("/") + 2))
@@ -142,7 +136,7 @@ def test_no_more_is_read_ahead_than_some_batches(workers: int, tmp_path: Path, m
     small_pieces(monkeypatch, batch=2, alone=2)
     folder = write_files(tmp_path, {f"{n % 7}/f{n:03}": "1" for n in range(400)})
     drawn = 0
-    really = FolderListing._batches
+    really = FolderListing.batches
 
     def batches(listing: FolderListing) -> Iterator[file_records.Batch]:
         nonlocal drawn
@@ -150,7 +144,7 @@ def test_no_more_is_read_ahead_than_some_batches(workers: int, tmp_path: Path, m
             drawn += sum(len(run.names) for run in batch)
             yield batch
 
-    monkeypatch.setattr(FolderListing, "_batches", batches)
+    monkeypatch.setattr(FolderListing, "batches", batches)
     most = max(drawn - taken for taken, _ in enumerate(FolderListing(folder, "", CODEC, workers=workers)()))
     assert most <= 2 * (2 + folder_listing._OPENED + folder_listing._PENDING + 1)
 
@@ -213,19 +207,18 @@ def test_what_a_file_became_since_it_was_listed_is_told_by_its_name(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    small_pieces(monkeypatch, batch=1, alone=100)  # all names are known before a file is opened
-    if workers > 1:
-        monkeypatch.setattr(folder_listing, "_ALONE", 40)
+    # All names are known before a file is opened.
+    small_pieces(monkeypatch, batch=1, alone=40 if workers > 1 else 100)
     folder = write_files(tmp_path.resolve(), {f"f{n:03}": "1" for n in range(60)} | {"g/z": "1"})
     files = files_below(folder, Confinement() if confined else None)
-    really = FolderListing._batches
+    really = FolderListing.batches
 
     def batches(listing: FolderListing) -> Iterator[file_records.Batch]:
         listed = list(really(listing))
         change(folder / "g" / "z")
         return iter(listed)
 
-    monkeypatch.setattr(FolderListing, "_batches", batches)
+    monkeypatch.setattr(FolderListing, "batches", batches)
     with pytest.raises((UnavailableError, ForbiddenError), match=error):
         list(FolderListing(folder, "", CODEC, workers=workers, files=files)())
 

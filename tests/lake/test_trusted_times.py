@@ -9,7 +9,6 @@ import pytest
 from graveler.errors import DamagedObjectError, InvalidError, UnavailableError
 from graveler.lake.exporting.export_folder import same_bytes
 from graveler.lake.fsck.findings import FindingKind
-from graveler.lake.importing import folder_listing
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.objects.noted_times import noted_time, time_checksum
 from graveler.lake.objects.verification import md5_of
@@ -17,7 +16,7 @@ from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress
 from graveler.storage.objects.confined_folder import Confinement, files_below
 from graveler.tree.record import RecordCodec
-from tests.lake.support import NAMESPACE, World, paths, without_rights, write_files
+from tests.lake.support import NAMESPACE, World, paths, small_pieces, without_rights, write_files
 
 TIME = 1_700_000_000_123_456_789
 """Nanoseconds since 1970."""
@@ -94,8 +93,7 @@ def test_the_listing_is_the_same_in_batches_by_several_processes_and_confined(
                 int(status.st_mtime),
             )
             assert (entry.path.encode(), codec.encode(entry)) in alone
-    monkeypatch.setattr(folder_listing, "_BATCH", 3)
-    monkeypatch.setattr(folder_listing, "_ALONE", 0)
+    small_pieces(monkeypatch)
     files = files_below(folder, confinement)
     told: list[tuple[int, int]] = []
     progress: Callable[[int, int], None] = lambda *new: told.append(new)  # noqa: E731
@@ -136,9 +134,9 @@ def test_sources_that_are_no_files_are_refused() -> None:
 
 def test_a_file_that_vanishes_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listing = FolderListing(folder, "", RecordCodec(NAMESPACE), trust_mtime=True)
-    batches = list(listing._batches())
+    batches = list(listing.batches())
     (folder / "b").unlink()
-    monkeypatch.setattr(FolderListing, "_batches", lambda _: iter(batches))
+    monkeypatch.setattr(FolderListing, "batches", lambda _: iter(batches))
     with pytest.raises(UnavailableError, match=r"in/b'.*No such file.*nothing was imported"):
         list(listing())
 

@@ -291,13 +291,13 @@ from graveler.sql.sources import Source
 from tests.sql.arrow.histories import built_lake
 
 lake = built_lake([("upload", ("a", b"1", "")), ("commit", "x")])
-batches = Source._batches
+batches = Source.batches
 
 def interrupting(self):
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # while DuckDB runs the query
     yield from batches(self)
 
-Source._batches = interrupting
+Source.batches = interrupting
 query = "FROM objects('demo/main') o, range(1e9::BIGINT) a, range(1e9::BIGINT) b SELECT sum(o.size * a.range * b.range)"
 read = sys.argv[1]
 try:
@@ -373,7 +373,7 @@ def test_what_a_query_names_twice_is_of_one_state(source: str, tmp_path: Path, m
     history: list[tuple[str, object]] = [("upload", (path, b"1", "")) for path in ("a", "b", "c")]
     history += [("commit", "one"), ("delete", ["a"]), ("commit", "two"), ("tag", "v1"), *history]
     begun: list[Source] = []
-    batches = Source._batches
+    batches = Source.batches
 
     def disturbed(self: Source) -> Any:
         begun.append(self)
@@ -381,7 +381,7 @@ def test_what_a_query_names_twice_is_of_one_state(source: str, tmp_path: Path, m
         if len(begun) == 2:
             disturb(tmp_path)
 
-    monkeypatch.setattr(Source, "_batches", disturbed)
+    monkeypatch.setattr(Source, "batches", disturbed)
     with lake_in(tmp_path, history) as lake:
         expected = lake.sql(f"FROM {source}").fetchall()
         assert expected

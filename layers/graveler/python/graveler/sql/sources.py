@@ -35,9 +35,10 @@ class Source:
         self._noted = noted
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return pa.RecordBatchReader.from_batches(self._schema, self._batches()).__arrow_c_stream__(requested_schema)
+        return pa.RecordBatchReader.from_batches(self._schema, self.batches()).__arrow_c_stream__(requested_schema)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a new stream."""
         try:
             yield from self._opened()
         except GravelerError as error:

@@ -164,7 +164,7 @@ class FolderListing:
 
     def _read_batches(self) -> Generator[tuple[Batch, Records], None, None]:
         """Yield each batch with its records, in order: from worker processes if there are some, and enough work."""
-        batches = self._batches()
+        batches = self.batches()
         opening = list(islice(batches, _ALONE + 1))
         if len(opening) <= _ALONE or self._workers < 2:
             for batch in chain(opening, batches):
@@ -240,7 +240,7 @@ class FolderListing:
             if refusal is not None:
                 raise refusal
 
-    def _batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Batch]:
         """Yield all files, about :data:`_BATCH` at a time."""
         batch: Batch = []
         room = _BATCH
