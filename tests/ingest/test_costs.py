@@ -53,7 +53,7 @@ class Coast:
         self.ingester = Ingester(
             Lake(self.tables, self.shore.objects, clock=self.shore.clock, outside=self._outside), self.shore.clock
         )
-        committer = self.ingester._committer
+        committer = self.ingester.committer
         commit_if_due: Callable[[OpenRepository, Rule], list[Commit]] = committer.commit_if_due
 
         def uncounted(repository: OpenRepository, rule: Rule) -> list[Commit]:

@@ -77,7 +77,7 @@ def test_an_event_that_many_rules_take_is_two_requests_and_two_for_each_branch(r
             rules.append(
                 replace(RULE, name=f"o{other}", source=source, destination=f"{other}/", id=f"{number}-{other}")
             )
-        RuleStore(shore.tables)._change(repository, lambda _: tuple(rules))  # noqa: B023 - called at once
+        RuleStore(shore.tables).change(repository, lambda _: tuple(rules))  # noqa: B023 - called at once
     event = shore.bucket.put("in/a")
     tables, ingester = counted(shore)
     assert ingester.process([event]).results[0].outcome is Outcome.STAGED
@@ -102,7 +102,7 @@ def test_a_marker_of_many_rules_of_one_branch_is_four_requests(rules: int) -> No
         )
     shore.bucket.put("in/_SUCCESS")
     tables, ingester = counted(shore)
-    ingester._committer.commit_if_due = lambda *_: []  # type: ignore[method-assign]
+    ingester.committer.commit_if_due = lambda *_: []  # type: ignore[method-assign]
     assert ingester.process(shore.bucket.events).results[0].outcome is Outcome.STAGED
     assert tables.requests == 4
 

@@ -123,7 +123,7 @@ def test_an_event_from_the_repositorys_own_namespace_is_poison() -> None:
     made = shore.add()
     store = RuleStore(shore.tables)
     looped = replace(made, source="mem://repo/")
-    store._change(shore.repository().repository, lambda _: (looped,))
+    store.change(shore.repository().repository, lambda _: (looped,))
     result = shore.ingester().process([replace(shore.bucket.put("data/a"), bucket="mem://repo")]).results[0]
     assert result.outcome.value == "poison"
     assert "own storage namespace" in result.reason

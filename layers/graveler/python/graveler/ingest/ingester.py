@@ -70,7 +70,7 @@ class Ingester:
         self._lake = lake
         self._clock = clock
         self._store = RuleStore(lake.tables)
-        self._committer = AutoCommitter(lake.tables, clock, long)
+        self.committer = AutoCommitter(lake.tables, clock, long)
 
     def process(
         self, events: Sequence[ObjectEvent], of: Repository | None = None, go_on: Callable[[], bool] = lambda: True
@@ -127,7 +127,7 @@ class Ingester:
     def commit_due(self, of: Repository | None = None, go_on: Callable[[], bool] = lambda: True) -> Batch:
         """Make every commit that is due, of all rules or those ``of`` one repository, while ``go_on`` returns True: for a clock
         that calls it regularly. Cost and errors as :meth:`DueCommits.all` and :meth:`DueCommits.of`."""
-        due = DueCommits(self._lake, self._clock, self._committer)
+        due = DueCommits(self._lake, self._clock, self.committer)
         return due.all(go_on) if of is None else due.of(of, go_on)
 
     # The work to do
@@ -190,7 +190,7 @@ class Ingester:
         for rule_id, pending in states.items():
             rule = rules[rule_id]
             if pending.wants_commit(rule.commit, self._clock.now()) and go_on():
-                notes.commits(name, rule.name, partial(self._committer.commit_if_due, work.repository, rule))
+                notes.commits(name, rule.name, partial(self.committer.commit_if_due, work.repository, rule))
 
     def _apply(
         self,
@@ -291,7 +291,7 @@ class Ingester:
                 early.discard(rule.id)
                 if go_on():
                     name = repository.repository.name
-                    notes.commits(name, rule.name, partial(self._committer.commit_if_due, repository, rule))
+                    notes.commits(name, rule.name, partial(self.committer.commit_if_due, repository, rule))
             due.clear()
 
     # Reads

@@ -207,7 +207,7 @@ class RuleStore:
                 _refuse_overlap(new_rule, other)
             return (*rules, new_rule)
 
-        self._change(checked, change)
+        self.change(checked, change)
         return new_rule
 
     def put(self, lake: Lake, repository: str, rule: Rule) -> Rule:
@@ -231,7 +231,7 @@ class RuleStore:
                 _refuse_overlap(new_rule, other_rule)
             return (*other_rules, new_rule)
 
-        self._change(checked, change)
+        self.change(checked, change)
         return new_rule
 
     def get(self, repository: Repository, name: str) -> Rule:
@@ -253,10 +253,12 @@ class RuleStore:
                 raise _no_such_rule(repository, name)
             return tuple(rule for rule in rules if rule.name != name)
 
-        self._change(repository, change)
+        self.change(repository, change)
         return removed[0]
 
-    def _change(self, repository: Repository, change: Callable[[tuple[Rule, ...]], tuple[Rule, ...]]) -> None:
+    def change(self, repository: Repository, change: Callable[[tuple[Rule, ...]], tuple[Rule, ...]]) -> None:
+        """Replace the rules of a repository by what ``change`` makes of them, unchecked. One table read, one write; both again,
+        and ``change`` too, if others were faster. :class:`InvalidError` if they do not fit, :class:`BusyError`."""
         for _ in range(_TRIES):
             before = self.of(repository)
             after = change(before.rules)
