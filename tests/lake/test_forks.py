@@ -36,7 +36,7 @@ def test_a_child_works_whatever_lock_a_thread_of_its_parent_held(tmp_path: Path,
         assert texts(repository, "main") == {"a": "1"}
         with ExitStack() as held, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads: that is what this is about
-            locks = list(forks._locks)
+            locks = list(forks.locks)
             assert len(locks) >= 5
             for lock in locks:
                 held.enter_context(lock)

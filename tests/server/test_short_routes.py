@@ -141,7 +141,7 @@ def test_no_lock_is_held_while_a_request_waits_in_the_loop(folder: Path, monkeyp
         real(self)
 
     def locks() -> list[Any]:
-        return list(forks._locks)
+        return list(forks.locks)
 
     monkeypatch.setattr(_Wait, "wait", wait)
     with served(folder) as (lake, gateway):

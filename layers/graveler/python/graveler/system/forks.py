@@ -17,16 +17,17 @@ def new_lock() -> Lock:
     steps are atomic. Resources of the parent alone (connections, pipes, temporary folders) need more than this.
     """
     lock = Lock()
-    _locks.add(lock)
+    locks.add(lock)
     return lock
 
 
 def _free_all() -> None:
     """Release all locks. Runs in a forked child, before anything else and with no other thread."""
-    for lock in _locks:
+    for lock in locks:
         if lock.locked():
             lock.release()
 
 
-_locks: Final[WeakSet[Lock]] = WeakSet()
+locks: Final[WeakSet[Lock]] = WeakSet()
+"""All locks that :func:`new_lock` has made and somebody holds on to."""
 os.register_at_fork(after_in_child=_free_all)
