@@ -113,7 +113,7 @@ def taking_late_items_back(patch: pytest.MonkeyPatch) -> None:
                 return
             tables = self._staged._tables
             for key, packed in records:
-                place = self._staged._key(token, key)
+                (place,) = self._staged.keys([token], key)
                 if tables.get(place) == ({} if packed is None else {"record": packed}):
                     tables.delete(place)
 
