@@ -33,7 +33,7 @@ def test_a_list_tells_which_cannot_be_read(call: Client) -> None:
     lake = call.world.lake
     operations = Operations(lake.tables, lake.repository("repo").repository.uid)
     add(operations, "a", "b", "c", "d")
-    lake.tables.put(operations._key("b"), {"operation": b"\xc1", "version": 1})
+    lake.tables.put(operations.running("b").key, {"operation": b"\xc1", "version": 1})
     whole = call("GET", OPERATIONS).json()
     assert [one["id"] for one in whole["results"]] == ["a", "c", "d"]
     [why] = whole["damaged"]
@@ -53,9 +53,9 @@ def test_the_command_line_shows_the_others_and_fails(tmp_path: Path, how: str) -
     with create_folder_lake(tmp_path / "lake") as lake:
         operations = Operations(lake.tables, lake.create_repository("repo", "local://repo").repository.uid)
         add(operations, "a", "b", "c")
-        lake.tables.put(operations._key("b"), {"operation": b"\xc1", "version": 1})
+        lake.tables.put(operations.running("b").key, {"operation": b"\xc1", "version": 1})
         if how == "smashed":
-            smash(tmp_path / "lake" / "tables.sqlite", operations._key("b"))
+            smash(tmp_path / "lake" / "tables.sqlite", operations.running("b").key)
         told: list[CorruptError] = []
         assert [one.id for one in operations.all(told.append)] == ["a", "c"]
         assert len(told) == len(operations.page("", 1000).damaged) == 1

@@ -20,6 +20,7 @@ from graveler.functions.traffic import Traffic
 from graveler.functions.workers import dispatcher
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.machine import Machine
 from graveler.operations.pinned_requests import COMMIT
 from graveler.operations.store import Operation, OperationState
@@ -89,9 +90,7 @@ def test_nobody_to_begin_is_said_and_the_clock_begins_it(
     machine: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = staged(lake, "later")
-    operator = dispatcher(lake.tables, read_configuration(os.environ))
-    starter = ExecutionStarter(StateMachine(machine + "-gone"))
-    operator._starters = {COMMIT: starter}
+    operator = Dispatcher(lake.tables, {COMMIT: ExecutionStarter(StateMachine(machine + "-gone"))})
     asked = msgspec.json.encode(pinned_commit(branch="main", message="all"))
     with pytest.raises(UnavailableError, match="start later by itself"):
         operator.start(repository, COMMIT, asked, "f" * 32)

@@ -142,6 +142,10 @@ class Scheduler:
         self.apart = self.clocks.choice((0.0, 300.0, 86_400.0))
         """Seconds by which clocks go before or after the true time, at most."""
 
+    def kill_nobody(self) -> None:
+        """Let no client be killed, no request fail, and no time pass but by what clients do."""
+        self._kill = self._fault = self._time = self._age = 0.0
+
     def tick(self) -> int:
         self.ticks += 1
         return self.ticks

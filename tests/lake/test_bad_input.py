@@ -732,8 +732,8 @@ def test_a_full_file_system_is_told_and_heals(tmp_path: Path) -> None:
             (mount / "lake" / "objects" / "repo" / found[f"k{number:04}"].address.split("repo/", 1)[1]).unlink()
         fresh.commit("main", "there is room again")
         assert sorted(paths(fresh, "main@")) == ["a", *sorted(written)]
-        repository.parts.branches._tables.close()  # type: ignore[attr-defined]
-        fresh.parts.branches._tables.close()  # type: ignore[attr-defined]
+        repository.parts.tables.close()  # type: ignore[attr-defined]
+        fresh.parts.tables.close()  # type: ignore[attr-defined]
     finally:
         subprocess.run(["umount", "-l", str(mount)], check=True)
 
@@ -783,12 +783,12 @@ def test_a_lake_that_was_only_just_made_can_be_opened(tmp_path: Path) -> None:
 
 
 def test_two_who_make_a_lake_at_once_do_not_both_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = FolderObjects.put
+    original, others = FolderObjects.put, iter([create_folder_lake])
 
     def second(self: FolderObjects, key: str, data: bytes | Path, *, if_absent: bool = False) -> object:
-        monkeypatch.setattr(FolderObjects, "put", original)
-        create_folder_lake(tmp_path)
-        return self.put(key, data, if_absent=if_absent)
+        for create in others:
+            create(tmp_path)
+        return original(self, key, data, if_absent=if_absent)
 
     monkeypatch.setattr(FolderObjects, "put", second)
     with pytest.raises(AlreadyExistsError, match="open it"):
@@ -829,7 +829,7 @@ def test_a_newer_format_is_refused_by_name(
     what: str, make: Callable[[FolderLake], object], error: type[GravelerError], says: str, tmp_path: Path
 ) -> None:
     lake = FolderLake(tmp_path)
-    lake.repository.parts.branches._tables.close()  # type: ignore[attr-defined]
+    lake.repository.parts.tables.close()  # type: ignore[attr-defined]
     make(lake)
     with pytest.raises(error, match=says):
         lake.open()

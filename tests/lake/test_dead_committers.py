@@ -1,12 +1,13 @@
 """Committers that die, are slow, or get no answer: the changes that they took are neither lost nor published twice (C1, C5)."""
 
+from functools import partial
+
 import pytest
 
 from graveler.errors import (
     UnavailableError,
 )
-from graveler.lake.committing import sealing
-from graveler.lake.committing.sealing import seal, take_sealed
+from graveler.lake.committing.sealing import holding, seal, take_sealed
 from graveler.model import Commit
 from graveler.staging.tokens import LEASE
 from tests.lake.support import (
@@ -25,13 +26,13 @@ from tests.lake.support import (
 from tests.support.instruments import Fault
 
 DEATHS = [
-    ("before the seal", DieAt("tables.transact", 1)),
-    ("after the seal", DieAt("tables.transact", 1, after=True)),
-    ("before the range is put", DieAt("objects.put", 1)),
-    ("after apply", DieAt("objects.put", 2)),
-    ("after the metarange put", DieAt("objects.put", 2, after=True)),
-    ("before publish", DieAt("tables.transact", 2)),
-    ("after publish, the answer lost", DieAt("tables.transact", 2, after=True)),
+    ("before the seal", partial(DieAt, "tables.transact", 1)),
+    ("after the seal", partial(DieAt, "tables.transact", 1, after=True)),
+    ("before the range is put", partial(DieAt, "objects.put", 1)),
+    ("after apply", partial(DieAt, "objects.put", 2)),
+    ("after the metarange put", partial(DieAt, "objects.put", 2, after=True)),
+    ("before publish", partial(DieAt, "tables.transact", 2)),
+    ("after publish, the answer lost", partial(DieAt, "tables.transact", 2, after=True)),
 ]
 
 
@@ -39,8 +40,7 @@ DEATHS = [
 def test_what_a_dead_committer_left_is_adopted_by_the_next_commit(at: int) -> None:
     world = World()
     put(world.main, {"a": "1", "b": "1"})
-    request, number, after = DEATHS[at][1]._request, DEATHS[at][1]._number, DEATHS[at][1]._after
-    killer = DieAt(request, number, after=after)
+    killer = DEATHS[at][1]()
     victim = world.repository(killer)
     assert died(lambda: victim.commit("main", "of the dead"))
     assert killer.dead
@@ -89,7 +89,8 @@ def test_a_living_owner_is_not_taken_over_whatever_its_clock_says(ahead: float) 
         assert take_sealed(watcher, sealed.tokens) is None
         world.clock.time += LEASE - 0.1
         assert take_sealed(watcher, sealed.tokens) is None
-        sealing._renew(owner, sealed.tokens[0], "somebody", LEASE, "")
+        with holding(owner, sealed.tokens[0], "somebody", leave=LEASE):
+            """The owner gives a sign of life."""
     assert take_sealed(watcher, sealed.tokens) is None
     world.clock.time += LEASE
     assert take_sealed(watcher, sealed.tokens) is not None

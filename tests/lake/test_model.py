@@ -583,7 +583,7 @@ class FolderMachine(RepositoryMachine):
         return lake.create_repository("repo", "local://repo", split=TINY)
 
     def teardown(self) -> None:
-        self.repository.parts.branches._tables.close()  # type: ignore[attr-defined]
+        self.repository.parts.tables.close()  # type: ignore[attr-defined]
         with suppress(OSError):
             rmtree(self.place)
 

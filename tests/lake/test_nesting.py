@@ -9,6 +9,7 @@ from graveler.errors import BusyError, GravelerError, InvalidError
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.opening.nesting import BELIEVED, Neighbours, _RealPaths
+from graveler.lake.opening.repositories import Repositories
 from graveler.storage.tables.port import Delete, Key
 from tests.lake.support import NAME, TINY, Before, DieAt, World, died
 from tests.support.instruments import CountingTables
@@ -53,7 +54,7 @@ def test_when_what_a_deleted_one_left_is_gone_its_place_is_free(first: str, seco
     lake = world.lake()
     made = lake.create_repository("first", first, split=TINY).repository
     lake.delete_repository("first")
-    lake._repositories.end_purge(made.uid, world.objects(first))
+    Repositories(world.tables).end_purge(made.uid, world.objects(first))
     lake.create_repository("second", second, split=TINY)
 
 
@@ -110,7 +111,7 @@ def test_a_place_in_which_one_came_and_went_meanwhile_can_be_tried_again() -> No
     def come_and_go() -> None:
         made = lake.create_repository("inner", INNER, split=TINY).repository
         lake.delete_repository("inner")
-        lake._repositories.end_purge(made.uid, world.objects(INNER))
+        Repositories(world.tables).end_purge(made.uid, world.objects(INNER))
 
     with pytest.raises(BusyError, match="try again"):
         world.lake(Before("tables.transact", 1, come_and_go)).create_repository("outer", OUTER, split=TINY)

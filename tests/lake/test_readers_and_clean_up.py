@@ -16,7 +16,6 @@ from tests.lake.support import (
     messages,
     paths,
     put,
-    stager,
     texts,
 )
 from tests.support.instruments import CountingTables, Fault
@@ -56,7 +55,7 @@ def test_applied_tokens_are_cleaned_up_after_the_longest_request_and_again_a_day
     world = World()
     writer = world.repository()
     put(writer, {"a": "1"})
-    token = stager(writer)._open["main"]
+    token = writer.parts.branches.state("main").open
     world.main.commit("main", "m")
     staged, queue = world.staged(), world.cleanup()
     assert list(queue.waiting()) == [token]

@@ -85,7 +85,7 @@ class Watched:
 def test_nobody_who_waits_is_overtaken_more_often_than_others_were_there(seed: int, kinds: Sequence[str]) -> None:
     """Before it go those who were in line, and once each those who were at work when it came."""
     scheduler = Scheduler(seed)
-    scheduler._kill = scheduler._fault = scheduler._time = scheduler._age = 0.0
+    scheduler.kill_nobody()
     world = scheduler.world = World(clock=Parallel())
     watched = Watched()
 

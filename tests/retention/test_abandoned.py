@@ -153,7 +153,7 @@ def test_a_transaction_that_changes_its_branch_in_the_last_moment_keeps_it(world
         return None
 
     [lease] = Owners(world.tables, world.main.repository.uid).all()
-    assert not world.repository(commit_first)._branches.end(lease)
+    assert not world.repository(commit_first).parts.branches.end(lease)
     assert names(world.main) == ["main", HIDDEN]
 
 

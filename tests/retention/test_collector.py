@@ -24,7 +24,7 @@ from graveler.retention.garbage import Garbage
 from graveler.retention.rules import DAY
 from graveler.retention.runs import LEASE, Claim, Kind, Mode, Outcome, Plan, Runs, Tally
 from graveler.retention.sweeper import QUARANTINE
-from graveler.storage.tables.port import Key, Matches
+from graveler.storage.tables.port import Key
 from graveler.tree.sstable import write_table
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
@@ -391,7 +391,7 @@ def test_one_collector_at_a_time(world: World, ahead: float) -> None:
     collect(world)
     assert world.clock.slept - slept < 1, "the turn was given back"
     with pytest.raises(BusyError, match="another collector"):
-        first._put(Matches({"owner": first._owner}))
+        first.renew()
 
 
 def test_a_collector_that_waits_can_be_cancelled(world: World) -> None:

@@ -115,7 +115,7 @@ def test_tokens_tell_their_shards_and_are_all_different() -> None:
 def test_a_key_always_falls_in_the_same_shard_and_keys_spread() -> None:
     changes, _ = staged()
     token = new_token(8)
-    partitions = {changes._key(token, b"k%d" % n).partition for n in range(200)}
+    partitions = {place.partition for n in range(200) for place in changes.keys([token], b"k%d" % n)}
     assert len(partitions) == 8
     assert partitions == set(changes.partitions(token))
 
@@ -123,7 +123,8 @@ def test_a_key_always_falls_in_the_same_shard_and_keys_spread() -> None:
 def test_items_that_are_no_records_are_corrupt() -> None:
     changes, tables = staged()
     token = new_token()
-    tables.put(changes._key(token, b"k"), {"record": "text"})
+    (place,) = changes.keys([token], b"k")
+    tables.put(place, {"record": "text"})
     with pytest.raises(CorruptError, match="staged item"):
         changes.get([token], b"k")
 
@@ -225,7 +226,7 @@ def test_a_sweep_takes_some_tokens_at_a_time_and_may_run_twice_at_once() -> None
         tables.transact([queue.add_write(token, 0.0)])
     assert [queue.sweep(changes, 10_000.0) for _ in range(4)] == [10, 10, 5, 0]
     assert len(list(queue.waiting())) == 25
-    place = queue._due(1e9, 1)[0].sort
+    place, _ = min(tables.query(f"{UID}/cleanup").items)
     tables.delete(Key(f"{UID}/cleanup", place))  # another process was faster
     assert queue.sweep(changes, 1e9) == 10
 

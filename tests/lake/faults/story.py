@@ -1,12 +1,13 @@
 """The lake that all cases begin with, and what several of them prepare in it."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import deepcopy
 from hashlib import md5
 from typing import Final
 
-from graveler.lake.committing import sealing
-from graveler.lake.committing.sealing import MAX_SEALED, seal
+from graveler.errors import UnavailableError
+from graveler.lake.committing.sealing import MAX_SEALED, holding, seal
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
@@ -86,9 +87,11 @@ def fail_committing(lake: Lake, scene: Scene, model: Model) -> None:
     stage(lake, scene, model)
     repository = lake.repository(NAME)
     for number in range(MAX_SEALED):
-        sealed = seal(repository.parts, "main", f"failed {number}", f"failed {number}")
+        name = f"failed {number}"
+        sealed = seal(repository.parts, "main", name, name)
         assert sealed.own_token is not None
-        sealing._renew(repository.parts, sealed.own_token, f"failed {number}", 0.0, f"failed {number}")
+        with suppress(UnavailableError), holding(repository.parts, sealed.own_token, name, name):
+            raise UnavailableError("on purpose")
         more = {"a": str(number % 10), f"m/{number:02}": "1"}
         repository.link_many("main", [entry(path, text) for path, text in more.items()])
         main_of(model).staged |= more
