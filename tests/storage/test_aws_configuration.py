@@ -8,7 +8,7 @@ import pytest
 from graveler.storage.aws_configuration import region_of
 from graveler.storage.objects.s3 import S3Objects, S3Settings
 from graveler.storage.tables import dynamodb as dynamodb_tables
-from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables
+from graveler.storage.tables.dynamodb import DynamoDBSettings
 from tests.cli.support import run
 from tests.storage.adapters import CREDENTIALS
 from tests.support.servers import dynamodb_local
@@ -107,11 +107,8 @@ def test_either_variable_alone_names_the_region(variable: str, shell: Shell) -> 
     shell.export(variable, "eu-south-1")
     host = "https://a-bucket.s3.eu-south-1.amazonaws.com"
     assert presigned("a-bucket", S3Settings()) == [(host, "/p/k", "eu-south-1")] * 3
-    table = DynamoDBTables(DynamoDBSettings("t"))
-    assert (
-        dynamodb_tables._CONNECTIONS.get(table._settings).client.meta.endpoint_url
-        == "https://dynamodb.eu-south-1.amazonaws.com"
-    )
+    client = dynamodb_tables._CONNECTIONS.get(DynamoDBSettings("t")).client
+    assert client.meta.endpoint_url == "https://dynamodb.eu-south-1.amazonaws.com"
 
 
 def test_aws_region_counts_more_and_a_setting_most(shell: Shell, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ReadTimeoutError
+from moto.core.models import botocore_stubber
 from urllib3 import HTTPResponse
 
 from graveler.errors import BusyError, CorruptError, InvalidError, UnavailableError
@@ -52,21 +53,19 @@ class Trouble:
     def __init__(self, client: Any) -> None:
         self.requests: Counter[str] = Counter()
         self.answers: list[Callable[[Any], AWSResponse | None]] = []
-        self._endpoint = client._endpoint
-        self._emitter = client._endpoint._event_emitter
-        self._endpoint._event_emitter = self
+        self._events = client.meta.events
+        self._events.unregister("before-send", botocore_stubber)
+        self._events.register("before-send", self._send)
 
     def stop(self) -> None:
-        self._endpoint._event_emitter = self._emitter
+        self._events.unregister("before-send", self._send)
+        self._events.register("before-send", botocore_stubber)
 
-    def emit(self, event_name: str, **arguments: Any) -> Any:
-        """What would send the request; moto would perform it."""
-        if event_name.startswith("before-send."):
-            self.requests[event_name.rpartition(".")[2]] += 1
-            answer = self.answers.pop(0)(arguments["request"]) if self.answers else None
-            if answer is not None:
-                return [(None, answer)]
-        return self._emitter.emit(event_name, **arguments)
+    def _send(self, event_name: str, request: Any, **_: object) -> Any:
+        """Send a request, which moto performs, or answer it in its place."""
+        self.requests[event_name.rpartition(".")[2]] += 1
+        answer = self.answers.pop(0)(request) if self.answers else None
+        return botocore_stubber(event_name, request) if answer is None else answer
 
 
 def answer_of(request: Any, status: int, body: Any, headers: Any = None) -> AWSResponse:
