@@ -30,6 +30,7 @@ from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import ChangeType, Commit, CommitID, ObjectEntry
 from graveler.spark import feed_rows
+from graveler.spark.change_feed import FeedOptions
 from graveler.spark.feed_line import BEGINNING, Line
 from graveler.spark.partition_names import values_of
 from graveler.storage.objects.folder import FolderObjects
@@ -347,6 +348,13 @@ def _split(columns: str) -> list[str]:
     return found
 
 
+def rows_of(file: feed_rows._File, schema: StructType) -> list[pa.RecordBatch]:
+    """The rows of one file of the dataset ``t``, as a task reads them."""
+    options = {"lake": "lake", "repository": "repo", "ref": "main"}
+    feed = feed_rows.RowsFeed({"path": "t"}, FeedOptions(options))
+    return list(feed.read(("t", (file,)), schema))
+
+
 def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     objects = FolderObjects(tmp_path, "local://x")
     pq.write_table(
@@ -358,9 +366,9 @@ def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
         "name string, p int, id int, _change_type string, _commit_timestamp timestamp, more date"
     )
     assert isinstance(schema, StructType)
-    whole = list(feed_rows._rows(file, "t", schema))
+    whole = rows_of(file, schema)
     monkeypatch.setattr(feed_rows, "_WHOLE_BYTES", 0)
-    assert list(feed_rows._rows(file, "t", schema)) == whole
+    assert rows_of(file, schema) == whole
     table = pa.Table.from_batches(whole)
     assert table.column("id").to_pylist() == list(range(1000))
     assert set(table.drop_columns(["id", "name"]).to_pylist()[9].items()) == {
@@ -444,7 +452,7 @@ def test_a_value_of_another_type_means_the_same_or_is_refused(there: str, tmp_pa
         file = feed_rows._File("insert", CommitID("c"), 1, objects, f"{number}", entry)
         for wanted in VALUES:
             try:
-                (batch,) = feed_rows._rows(file, "t", schema(wanted))
+                (batch,) = rows_of(file, schema(wanted))
             except InvalidError:
                 continue
             kept, nothing = batch.column("v").to_pylist()
@@ -464,7 +472,7 @@ def test_columns_that_may_be_any_of_several_are_refused(tmp_path: Path) -> None:
     schema = StructType.fromDDL("id long")
     assert isinstance(schema, StructType)
     with pytest.raises(InvalidError, match="column 'id' is ambiguous: it could be ID, iD"):
-        list(feed_rows._rows(file, "t", schema))
+        rows_of(file, schema)
 
 
 @pytest.mark.parametrize(
