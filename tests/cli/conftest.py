@@ -1,11 +1,17 @@
 """A working folder of its own for each test, without the user's environment; and a lake in it for tests that request one."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+import graveler.lake.opening.folder
 from tests.cli.support import done
 from tests.support.shell import Shell
+
+FailToOpen = Callable[[BaseException], None]
+"""Lets each command fail with an exception when it opens the lake."""
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +34,14 @@ def lake(working_folder: Path) -> Path:
     done("init")
     done("repo", "create", "lake")
     return working_folder / ".graveler"
+
+
+@pytest.fixture
+def fail_to_open(lake: Path, monkeypatch: pytest.MonkeyPatch) -> FailToOpen:
+    def begin(error: BaseException) -> None:
+        def fail(folder: Path, **_: object) -> NoReturn:
+            raise error
+
+        monkeypatch.setattr(graveler.lake.opening.folder, "open_folder_lake", fail)
+
+    return begin

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-import graveler.lake.opening.folder
 from graveler import errors
 from graveler.cli.exits import MEANINGS, ExitCode, exit_code
 from graveler.errors import GravelerError
+from tests.cli.conftest import FailToOpen
 from tests.cli.support import done, put, run
 from tests.support.shell import Shell
 
@@ -139,11 +139,8 @@ def test_a_folder_that_cannot_be_made(working_folder: Path) -> None:
     assert (result.code, "making a lake in" in result.err) == (9, True)
 
 
-def test_a_bug_is_called_a_bug_without_a_traceback(lake: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
-    def broken(folder: Path, **_: object) -> None:
-        raise RuntimeError("boom")
-
-    monkeypatch.setattr(graveler.lake.opening.folder, "open_folder_lake", broken)
+def test_a_bug_is_called_a_bug_without_a_traceback(fail_to_open: FailToOpen, shell: Shell) -> None:
+    fail_to_open(RuntimeError("boom"))
     result = run("repo", "list")
     assert result.code == 1
     assert result.err == "error: this is a bug in graveler: RuntimeError: boom (set GRAVELER_DEBUG=1 to see where)\n"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import graveler.lake.opening.folder
 from graveler.access.refusals import NotPermittedError
 from graveler.cli.terminal import Screen
+from tests.cli.conftest import FailToOpen
 from tests.cli.support import Result, make_conflict, put, run, write_tree
 from tests.cli.test_every_command import COMMANDS
 from tests.support.shell import Shell
@@ -94,23 +94,15 @@ def test_what_an_error_lists_is_items_and_output_before_it_stays() -> None:
     assert result.out.count("\n") == len(result.lines)
 
 
-def test_a_refusal_by_the_system_names_the_file(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(folder: Path, **_: object) -> None:
-        raise PermissionError(13, "Permission denied", "/closed/x")
-
-    monkeypatch.setattr(graveler.lake.opening.folder, "open_folder_lake", refuse)
+def test_a_refusal_by_the_system_names_the_file(fail_to_open: FailToOpen) -> None:
+    fail_to_open(PermissionError(13, "Permission denied", "/closed/x"))
     error = error_of(run("repo", "list", "--json"))
     assert (error["code"], error["exit_code"], error["fields"]) == ("unavailable", 9, {"file": "/closed/x"})
     assert error["message"] == "the system refused '/closed/x': Permission denied"
 
 
-def test_a_bug_is_code_unexpected_with_its_traceback_on_request(
-    lake: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
-) -> None:
-    def broken(folder: Path, **_: object) -> None:
-        raise RuntimeError("boom")
-
-    monkeypatch.setattr(graveler.lake.opening.folder, "open_folder_lake", broken)
+def test_a_bug_is_code_unexpected_with_its_traceback_on_request(fail_to_open: FailToOpen, shell: Shell) -> None:
+    fail_to_open(RuntimeError("boom"))
     error = error_of(run("repo", "list", "--json"))
     assert (error["code"], error["exit_code"], error["fields"]) == ("unexpected", 1, {})
     assert "RuntimeError: boom" in error["message"]
@@ -118,11 +110,8 @@ def test_a_bug_is_code_unexpected_with_its_traceback_on_request(
     assert "Traceback (most recent call last)" in error_of(run("repo", "list", "--json"))["traceback"]
 
 
-def test_a_refusal_by_role_has_the_fields_of_its_code(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(folder: Path, **_: object) -> None:
-        raise NotPermittedError("no", key_id="AKIA", role="reader", permission="write", repository="lake")
-
-    monkeypatch.setattr(graveler.lake.opening.folder, "open_folder_lake", refuse)
+def test_a_refusal_by_role_has_the_fields_of_its_code(fail_to_open: FailToOpen) -> None:
+    fail_to_open(NotPermittedError("no", key_id="AKIA", role="reader", permission="write", repository="lake"))
     error = error_of(run("repo", "list", "--json"))
     assert (error["code"], error["exit_code"]) == ("not_permitted", 6)
     assert error["fields"] == {
@@ -130,11 +119,8 @@ def test_a_refusal_by_role_has_the_fields_of_its_code(lake: Path, monkeypatch: p
     }  # fmt: skip
 
 
-def test_ctrl_c_is_json_that_says_what_holds(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(folder: Path, **_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(graveler.lake.opening.folder, "open_folder_lake", interrupt)
+def test_ctrl_c_is_json_that_says_what_holds(fail_to_open: FailToOpen) -> None:
+    fail_to_open(KeyboardInterrupt())
     error = error_of(run("repo", "list", "--json"))
     assert (error["code"], error["exit_code"], error["fields"]) == ("interrupted", 130, {})
     assert error["message"].startswith("interrupted; ")

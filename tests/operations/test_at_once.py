@@ -12,7 +12,6 @@ import pytest
 
 from graveler.errors import InvalidError
 from graveler.lake.opening.folder import create_folder_lake
-from graveler.lake.repository import OpenRepository
 from graveler.operations import one_process
 from graveler.operations.kinds import KINDS
 from graveler.operations.one_process import AT_ONCE, do_in_parts
@@ -29,15 +28,7 @@ from tests.operations.support import SMALL, alone, diverged, merge_ask, operatio
 from tests.support.patience import PATIENCE
 from tests.support.shell import Shell
 
-
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Steps.__init__
-
-    def small(self: Steps, repository: OpenRepository, operation: Operation, sizes: object = None) -> None:
-        whole(self, repository, operation, SMALL)
-
-    monkeypatch.setattr(Steps, "__init__", small)
+pytestmark = pytest.mark.usefixtures("small_parts")
 
 
 def begun() -> tuple[World, str]:
@@ -99,6 +90,14 @@ def test_cancelling_ends_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert operations(world).progress(operations(world).get("op")).parts < SMALL.parts
 
 
+@pytest.fixture
+def two_workers(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+    """Two workers, and what is worth sharing is little."""
+    shell.export("GRAVELER_WORKERS", "2")
+    for name, value in (("ENOUGH", 30), ("TASK", 10)):
+        monkeypatch.setattr(sharing, name, value)
+
+
 class Killer:
     """Kills the process that a task was just sent to, before it answers: for so many tasks."""
 
@@ -121,13 +120,11 @@ class Killer:
         return self._receive(pipe)
 
 
+@pytest.mark.usefixtures("two_workers")
 def test_worker_processes_that_are_killed_cost_time_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice over one task, so that its part is begun again, and once more."""
-    shell.export("GRAVELER_WORKERS", "2")
-    for name, value in (("ENOUGH", 30), ("TASK", 10)):
-        monkeypatch.setattr(sharing, name, value)
     with create_folder_lake(tmp_path / "lake") as lake:
         repository = lake.create_repository("repo", "local://repo", split=TINY)
         diverged(repository, 300)
@@ -147,14 +144,12 @@ def test_worker_processes_that_are_killed_cost_time_and_nothing_else(
         assert len(set(killer.killed)) == 5
 
 
+@pytest.mark.usefixtures("two_workers")
 def test_a_part_that_kills_every_worker_process_ends_its_operation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that needs more memory than there is: it is given up after some tries, the process lives, and so do its others."""
-    shell.export("GRAVELER_WORKERS", "2")
     monkeypatch.setattr(one_process, "_PAUSES", (0.0, 0.0))
-    for name, value in (("ENOUGH", 30), ("TASK", 10)):
-        monkeypatch.setattr(sharing, name, value)
     with create_folder_lake(tmp_path / "lake") as lake:
         repository = lake.create_repository("repo", "local://repo", split=TINY)
         diverged(repository, 300)

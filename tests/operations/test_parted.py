@@ -28,7 +28,6 @@ from graveler.storage.tables.port import Key
 from graveler.tree.parts import Load
 from tests.lake.support import OwnClock, World, put, texts
 from tests.operations.support import (
-    SMALL,
     alone,
     commit_ask,
     diverged,
@@ -45,14 +44,7 @@ MakeAsk = Callable[[OpenRepository], Asked]
 BOTH = pytest.mark.parametrize("make_ask", [merge_ask, commit_ask])
 
 
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Steps.__init__
-
-    def small(self: Steps, repository: OpenRepository, operation: Operation, sizes: object = None) -> None:
-        whole(self, repository, operation, SMALL)
-
-    monkeypatch.setattr(Steps, "__init__", small)
+pytestmark = pytest.mark.usefixtures("small_parts")
 
 
 @contextmanager
@@ -107,18 +99,18 @@ def test_work_that_was_broken_off_anywhere_goes_on_with_the_first_part_that_is_n
     one_call = alone(world.main, ask)
     write_down(world, ask)
     worked: list[int] = []
-    run = Steps.run_part
+    run, deaths = Steps.run_part, iter([KeyboardInterrupt])  # the process ends: nobody is told
 
     def dies(self: Steps, number: int, *arguments: object) -> PartDone:
         if len(worked) == 2:
-            raise KeyboardInterrupt  # the process ends: nobody is told
+            for death in deaths:
+                raise death
         worked.append(number)
         return run(self, number, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Steps, "run_part", dies)
     with pytest.raises(KeyboardInterrupt):
         do_in_parts(world.repository(), "op", b"", Report())
-    monkeypatch.setattr(Steps, "run_part", run)
     before = operations(world).progress(operations(world).get("op"))
     assert before.parts == 2
     written = {found.key for found in world.objects().list("_graveler/operations/op/parts/")}
@@ -216,17 +208,17 @@ def test_a_branch_that_keeps_moving_ends_the_operation(monkeypatch: pytest.Monke
     write_down(world, merge_ask(world.main))
     monkeypatch.setattr(steps, "MAX_ROUNDS", 3)
     monkeypatch.setattr(joined_parts, "load_in", lambda *_: Load(10**9))  # so that nothing is little
-    publish = Steps.publish
+    publish, numbers = Steps.publish, iter(range(3))
 
     def moves(self: Steps, round_number: int) -> object:
-        put(world.main, {f"more/{round_number}": "1"})
-        world.main.commit("main", "in between")
+        if (number := next(numbers, None)) is not None:
+            put(world.main, {f"more/{number}": "1"})
+            world.main.commit("main", "in between")
         return publish(self, round_number)
 
     monkeypatch.setattr(Steps, "publish", moves)
     with pytest.raises(TooLateError, match="moved 3 times"):
         do_in_parts(world.repository(), "op", b"", Report())
-    monkeypatch.setattr(Steps, "publish", publish)
     monkeypatch.setattr(steps, "MAX_ROUNDS", 10)
     do_in_parts(world.repository(), "op", b"", Report())
     assert texts(world.main)["000"] == "dev"

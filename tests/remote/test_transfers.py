@@ -64,6 +64,12 @@ def repository(connection: Connection) -> RemoteRepository:
     return RemoteRepository(connection, "r")
 
 
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes are handed on 64 at a time."""
+    monkeypatch.setattr(connections, "_PIECE", 64)
+
+
 def test_bytes_come_from_the_url_without_the_access_key(script: Scripted, repository: RemoteRepository) -> None:
     script.will(CONFIG, stat(script), Reply(200, DATA), Reply(206, DATA[5:15]))
     assert b"".join(repository.bytes_in("main", ENTRY)) == DATA
@@ -82,19 +88,17 @@ def test_a_url_that_expires_is_asked_for_anew(script: Scripted, repository: Remo
     assert script.replies == []
 
 
-def test_a_transfer_that_breaks_goes_on_where_it_ended(
-    script: Scripted, repository: RemoteRepository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "_PIECE", 64)
+@pytest.mark.usefixtures("small_pieces")
+def test_a_transfer_that_breaks_goes_on_where_it_ended(script: Scripted, repository: RemoteRepository) -> None:
     script.will(CONFIG, stat(script), Reply(200, DATA[:100], cut=len(DATA) - 100), Reply(503), Reply(206, DATA[64:]))
     assert b"".join(repository.bytes_in("main", ENTRY)) == DATA
     assert [asked.headers.get("range") for asked in script.asked[2:]] == [None, "bytes=64-", "bytes=64-"]
 
 
+@pytest.mark.usefixtures("small_pieces")
 def test_a_transfer_goes_on_by_another_url_when_its_own_has_expired(
-    script: Scripted, repository: RemoteRepository, monkeypatch: pytest.MonkeyPatch
+    script: Scripted, repository: RemoteRepository
 ) -> None:
-    monkeypatch.setattr(connections, "_PIECE", 64)
     broken = Reply(206, DATA[10:110], cut=len(DATA) - 110)
     fresh = stat(script, physical_address=f"{script.url}/bucket/x?signature=fresh")
     script.will(CONFIG, stat(script, expires=30), broken, Reply(403), fresh, Reply(206, DATA[74:]))
@@ -110,10 +114,8 @@ def test_a_url_that_never_worked_is_refused(script: Scripted, repository: Remote
     assert script.replies == []
 
 
-def test_a_store_that_knows_no_ranges_does_not_double_bytes(
-    script: Scripted, repository: RemoteRepository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "_PIECE", 64)
+@pytest.mark.usefixtures("small_pieces")
+def test_a_store_that_knows_no_ranges_does_not_double_bytes(script: Scripted, repository: RemoteRepository) -> None:
     script.will(CONFIG, stat(script), Reply(200, DATA[:100], cut=len(DATA) - 100), Reply(200, DATA))
     with pytest.raises(UnavailableError, match="only whole objects"):
         b"".join(repository.bytes_in("main", ENTRY))

@@ -74,8 +74,14 @@ def test_what_moves_while_the_mark_reads_is_not_lost(move: Callable[[World], Non
     assert lost_at(move) == []
 
 
-def test_traces_are_needed_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector sees nothing of what others have noted."""
     monkeypatch.setattr(Traces, "read", lambda _: iter(()))
+
+
+@pytest.mark.usefixtures("no_traces")
+def test_traces_are_needed_for_that() -> None:
     assert lost_at(move_back)
 
 
@@ -129,8 +135,8 @@ def test_what_goes_while_a_dump_reads_is_not_lost_from_it(change: Callable[[Worl
     assert list(lost_from_dumps(change)) == []
 
 
-def test_notes_are_needed_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Traces, "read", lambda _: iter(()))
+@pytest.mark.usefixtures("no_traces")
+def test_notes_are_needed_for_that() -> None:
     assert any(lost_from_dumps(overwrite))
 
 

@@ -132,18 +132,24 @@ def test_interleaved_reads_and_writes_of_several_tables_are_those_of_one_dict(
                 assert table.get_many([which]) == [held.get(which)]
 
 
+def note_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The keys of each read of rows from now on."""
+    reads: list[object] = []
+
+    def read(connection: sqlite3.Connection, keys: Sequence[RowKey]) -> list[object]:
+        reads.append(keys)
+        return read_rows(connection, keys)
+
+    monkeypatch.setattr(sqlite_tables, "read_rows", read)
+    return reads
+
+
 def test_an_unchanged_table_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with SqliteTables(tmp_path / "table") as tables:
         tables.put(KEYS[0], {"n": 0})
         for _ in range(2):  # the first read asks for the version, the second one remembers
             first = tables.get_many(KEYS)
-        reads: list[object] = []
-
-        def read(connection: sqlite3.Connection, keys: Sequence[RowKey]) -> list[object]:
-            reads.append(keys)
-            return read_rows(connection, keys)
-
-        monkeypatch.setattr(sqlite_tables, "read_rows", read)
+        reads = note_reads(monkeypatch)
         assert tables.get_many(KEYS) == [*tables.get_many(KEYS[:2]), None, None] == first
         assert reads == []
         tables.put(Key("q", b"0"), {"n": 1})
@@ -158,13 +164,7 @@ def test_an_empty_partition_is_not_read_again(tmp_path: Path, monkeypatch: pytes
             tables.get_many(KEYS[:1])
         for key in OTHERS[:10]:
             assert tables.get_many([KEYS[0], key]) == [{"n": 0}, None]
-        reads: list[object] = []
-
-        def read(connection: sqlite3.Connection, keys: Sequence[RowKey]) -> list[object]:
-            reads.append(keys)
-            return read_rows(connection, keys)
-
-        monkeypatch.setattr(sqlite_tables, "read_rows", read)
+        reads = note_reads(monkeypatch)
         for key in OTHERS[10:]:
             assert tables.get_many([KEYS[0], key]) == [{"n": 0}, None]
         assert reads == []
