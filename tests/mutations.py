@@ -2255,6 +2255,38 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "end = right_ref",
         "test_names_of_refs.py::test_the_base_of_two_tags_is_found[gateway]",
     ),
+    Mutation(
+        "later",
+        "a commit of a later version is no damage to fsck",
+        "lake/fsck/commit_records.py",
+        "if table.later is not None or store.later is not None:",
+        "if False:",
+        "lake/test_later_versions.py::test_fsck_takes_it_for_no_damage_and_changes_nothing[False-next_version]",
+    ),
+    Mutation(
+        "later",
+        "nothing counts as garbage beside a commit of a later version",
+        "lake/fsck/check.py",
+        "is_garbage_known = not any(damage.kind is FindingKind.LATER_VERSION for damage in damages)",
+        "is_garbage_known = True",
+        "lake/test_later_versions.py::test_what_only_it_reaches_is_no_garbage_and_is_not_counted_as_checked",
+    ),
+    Mutation(
+        "later",
+        "a run that died is not finished beside a commit of a later version",
+        "retention/collector.py",
+        "self._roots().commits()",
+        "pass",
+        "retention/test_later_versions.py::test_a_run_that_died_is_not_finished_once_there_is_one",
+    ),
+    Mutation(
+        "later",
+        "no history is rebuilt around a commit of a later version",
+        "lake/dump/history.py",
+        "raise self._later[commit_id]",
+        "pass",
+        "lake/test_later_versions.py::test_history_is_not_rebuilt_around_one",
+    ),
 ]
 
 

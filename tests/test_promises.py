@@ -52,4 +52,5 @@ def test_every_promise_is_kept_by_some_line() -> None:
         "turns",
         "strangers",
         "names",
+        "later",
     }

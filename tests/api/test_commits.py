@@ -2,7 +2,8 @@
 
 import pytest
 
-from graveler.history.commits import CommitStore
+from graveler.history.commits import CommitStore, encode_commit, new_commit
+from graveler.history.refs import Refs
 from graveler.model import CommitID
 from tests.api.support import Client, segment
 from tests.api.test_branches import BRANCHES, REPO, branch, commit, paths
@@ -304,6 +305,33 @@ def test_sums_blame_annotations_and_a_check(apart: Client) -> None:
     ]
     checked = apart("GET", f"{REPO}/fsck").json()
     assert (checked["clean"], checked["findings"], checked["counts"]["branches"]) == (True, 0, 2)
+
+
+def test_what_a_later_version_made_is_told_by_its_code(call: Client) -> None:
+    commit(call, "main", {"a": b"1"})
+    branch(call, "old", "main~1")
+    tables, repository = call.world.lake.tables, call.world.lake.repository("repo")
+    before = repository.commit_of("main")
+    later = new_commit([before], before.metarange, "", "later", before.created, {}, "of a later version")
+    record = encode_commit(later).replace(b'"version":1', b'"version":2')
+    tables.put(CommitStore(tables, repository.repository.uid).key(later.id), {"record": record, "line": b""})
+    key = Refs(tables, repository.repository.uid).branch_key("main")
+    tables.put(key, {**(tables.get(key) or {}), "commit": later.id})
+    head = later.id
+    for method, path, query, body in (
+        ("GET", f"{REPO}/refs/main/objects", {"path": "a"}, None),
+        ("GET", f"{REPO}/refs/main/commits", {}, None),
+        ("POST", f"{REPO}/refs/main/merge/old", {}, {}),
+        ("POST", f"{BRANCHES}/main/commits", {}, {"message": "m", "allow_empty": True}),
+    ):
+        refused = call(method, path, query, body)
+        assert refused.status == 501
+        said = refused.json()
+        assert (said["code"], said["fields"]["version"], said["fields"]["latest"]) == ("later_version", 2, 1)
+        assert f"the record of commit {head} was made by a later version of graveler" in said["message"]
+    checked = call("GET", f"{REPO}/fsck").json()
+    assert (checked["clean"], checked["checked"]["garbage"]) == (False, False)
+    assert [finding["kind"] for finding in checked["results"]] == ["later-version"]
 
 
 def test_a_numbered_write_is_merged_once(call: Client) -> None:

@@ -31,6 +31,7 @@ def test_every_group_of_errors_has_its_exit_code() -> None:
     assert set(GROUPS) == {e for e in GravelerError.__subclasses__() if e.__module__ == errors.__name__}
     assert exit_code(GravelerError("x")) is ExitCode.UNEXPECTED
     assert exit_code(errors.RepositoryNotFoundError("x")) is ExitCode.NOT_FOUND
+    assert exit_code(errors.LaterVersionError("x", 2, 1)) is ExitCode.LATER_VERSION
 
 
 def test_the_help_documents_every_exit_code() -> None:
@@ -113,7 +114,7 @@ def test_the_committer_is_the_login_name_unless_told(lake: Path, shell: Shell) -
 def test_a_lake_of_a_newer_format_is_left_alone(lake: Path) -> None:
     (lake / "graveler.json").write_text(json.dumps({"format_version": 99}))
     result = run("repo", "list")
-    assert (result.code, "use a newer one" in result.err) == (2, True)
+    assert (result.code, "was made by a later version of graveler" in result.err) == (10, True)
 
 
 def test_a_damaged_lake_is_told(lake: Path) -> None:

@@ -1,9 +1,14 @@
 """fsck, dump, dumps, restore."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from graveler.history.commits import CommitStore
+from graveler.lake.opening.repositories import Repositories
+from graveler.model import CommitID
+from graveler.storage.tables.sqlite import SqliteTables
 from tests.cli.support import commit, done, files_of, namespace, put, run, write_tree
 from tests.cli.test_terminal import on_terminal
 
@@ -33,6 +38,16 @@ def two_commits(lake: Path) -> str:
     done("tag", "create", "lakefs://lake/v1", "main")
     put("main", "c", "staged")
     return made
+
+
+def made_later(lake: Path, commit_id: str) -> None:
+    """Give both copies of a commit's record the next version."""
+    record = files_of(lake) / "_graveler/commits" / commit_id
+    record.write_bytes(record.read_bytes().replace(b'"version":1', b'"version":2'))
+    with SqliteTables(lake / "tables.sqlite") as tables:
+        uid = Repositories(tables).get("lake").repository.uid
+        key = CommitStore(tables, uid).key(CommitID(commit_id))
+        tables.put(key, {**(tables.get(key) or {}), "record": record.read_bytes()})
 
 
 def test_a_whole_repository_is_clean(lake: Path, two_commits: str) -> None:
@@ -129,7 +144,45 @@ def test_a_check_that_is_incomplete_says_so_in_words_in_json_and_by_its_code(lak
         "outside_objects": False,
         "object_bytes": False,
         "table": "sound",
+        "garbage": True,
     }
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_commit_of_a_later_version_is_neither_wrong_nor_right(lake: Path, two_commits: str, damaged: bool) -> None:
+    done("tag", "create", "lakefs://lake/old", "main~1")
+    made_later(lake, two_commits)
+    for path in ("lakefs://lake/main/a/1", "lakefs://lake/v1/a/1"):
+        said = run("cat", path)
+        assert (said.code, said.out) == (10, "")
+        assert f"the record of commit {two_commits} was made by a later version of graveler" in said.err
+        assert "format 2" in said.err
+        assert "Upgrade graveler" in said.err
+    document = json.loads(run("log", "lakefs://lake/main", "--json").err)["error"]
+    assert (document["code"], document["exit_code"], document["fields"]["version"]) == ("later_version", 10, 2)
+    if damaged:
+        first = done("log", "lakefs://lake/old", "--json").lines[0]["id"]
+        (files_of(lake) / "_graveler/commits" / first).unlink()
+    code = 8 if damaged else 10
+    for options in ((), ("--repair",)):
+        result = run("fsck", "lakefs://lake", *options)
+        assert "later-version (1)\n  not checked: commit " in result.out
+        assert "not checked: 1 commit that a later version of graveler made, and what only" in result.out
+        assert "not checked: what is garbage: commits of later versions may need it\n" in result.out
+        assert "harmless garbage" not in result.out
+        assert result.code == (10 if options else code), "the damage is repaired; the rest is not checked"
+        if result.code == 10:
+            verdict = (
+                "nothing is wrong in what was checked, but the check is incomplete: upgrade graveler, and check again"
+            )
+            assert result.out.endswith(f"\n{verdict}\n")
+    said = run("fsck", "lakefs://lake", "--json")
+    assert said.code == 10
+    assert (said.json["clean"], said.json["complete"], said.json["checked"]["garbage"]) == (False, False, False)
+    assert [finding["kind"] for finding in said.json["findings"]] == ["later-version"]
+    for verb in (("gc", "plan", "lakefs://lake"), ("gc", "run", "lakefs://lake"), ("dump", "lakefs://lake")):
+        refused = run(*verb)
+        assert (refused.code, "made by a later version of graveler" in refused.err) == (10, True), refused
 
 
 def test_fsck_shows_progress(lake: Path, two_commits: str) -> None:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graveler.errors import CorruptError, InvalidError, RefNotFoundError
+from graveler.errors import CorruptError, InvalidError, LaterVersionError, RefNotFoundError
 from graveler.history.commits import (
     LINE_LENGTH,
     MAX_RECORD_BYTES,
+    RECORD_VERSION,
     CommitStore,
     commit_id,
     decode_commit,
@@ -175,8 +176,9 @@ def test_a_damaged_record_is_refused_with_the_commits_id(data: st.DataObject) ->
         del record[at:]
     try:
         read = decode_commit(commit.id, bytes(record))
-    except CorruptError as error:
+    except (CorruptError, LaterVersionError) as error:  # the latter if another digit is in the place of the version
         assert commit.id in str(error)  # noqa: PT017
+        assert isinstance(error, CorruptError) or record.startswith(b'{"version":%d,' % error.version)  # noqa: PT017
     else:  # what the ID does not cover: the suffix of the metarange's name, and how generation 2 is told from others
         covered = {"metarange": "", "generation": 0}
         assert msgspec.structs.replace(read, **covered) == msgspec.structs.replace(commit, **covered)
@@ -188,9 +190,13 @@ def test_a_damaged_record_is_refused_with_the_commits_id(data: st.DataObject) ->
     [
         (b"", "cannot be read"),
         (b"[]", "cannot be read"),
-        (b'{"version":2,"anything":[]}', "version 2"),
+        (b'{"version":2,"anything":[]', "cannot be read"),
         (b'{"version":1}', "cannot be read"),
-        (encode_commit(golden()[1]).replace(b'"version":1', b'"version":9'), "version 9"),
+        (encode_commit(golden()[1]).replace(b'"version":1', b'"version":0'), "version 0"),
+        (encode_commit(golden()[1]).replace(b'"version":1', b'"version":-3'), "version -3"),
+        (encode_commit(golden()[1]).replace(b'"version":1', b'"version":"2"'), "cannot be read"),
+        (encode_commit(golden()[1]).replace(b'{"version":1', b'{"version":1,"flavour":"x"'), "flavour"),
+        (encode_commit(golden()[1])[:-1], "cannot be read"),
         (encode_commit(golden()[1]).replace(b'"generation":2', b'"generation":1'), "generation 1"),
         (encode_commit(golden()[1]).replace(b'"generation":2', b'"generation":-2'), "generation -2"),
         (encode_commit(golden()[1]).replace(b'"metarange":"ab', b'"metarange":"AB'), "cannot be read"),
@@ -202,6 +208,21 @@ def test_why_a_record_is_refused(record: bytes, said: str) -> None:
     with pytest.raises(CorruptError, match=said) as refused:
         decode_commit(commit.id, record)
     assert commit.id in str(refused.value)
+
+
+@given(
+    st.integers(RECORD_VERSION + 1, 2**63),
+    st.dictionaries(st.text(max_size=9), st.none() | st.integers(-9, 9) | st.text(max_size=9) | st.lists(st.text())),
+)
+def test_a_record_of_a_later_version_is_no_damage_whatever_is_in_it(version: int, fields: dict[str, object]) -> None:
+    commit = golden()[1]
+    same = encode_commit(commit).replace(b'"version":1', b'"version":%d' % version)
+    for record in (same, msgspec.json.encode({**fields, "version": version})):
+        with pytest.raises(LaterVersionError, match=commit.id) as refused:
+            decode_commit(commit.id, record)
+        assert (refused.value.version, refused.value.latest) == (version, RECORD_VERSION)
+        assert "made by a later version of graveler" in str(refused.value)
+        assert "Upgrade graveler" in str(refused.value)
 
 
 def test_what_cannot_be_a_commit_is_refused() -> None:

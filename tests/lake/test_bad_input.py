@@ -22,6 +22,7 @@ from graveler.errors import (
     ForbiddenError,
     GravelerError,
     InvalidError,
+    LaterVersionError,
     NoChangesError,
     NotFoundError,
     ObjectNotFoundError,
@@ -604,7 +605,9 @@ def test_a_broken_commit_record_is_named(how: str, tmp_path: Path) -> None:
     ]
     (tmp_path / "empty").mkdir()
     for number, verb in enumerate(verbs):
-        error = NotFoundError if how == "missing" and number == len(verbs) - 1 else CorruptError
+        error: type[GravelerError] = LaterVersionError if how == "newer" else CorruptError
+        if how == "missing" and number == len(verbs) - 1:
+            error = NotFoundError
         with pytest.raises(error, match=head):
             verb(lake.open())
     assert lake.open().branch("main").commit_id == head
@@ -800,8 +803,8 @@ NEWER: list[tuple[str, Callable[[FolderLake], object], type[GravelerError], str]
     (
         "lake",
         lambda lake: (lake.folder / "graveler.json").write_text('{"format_version": 2, "more": []}'),
-        InvalidError,
-        "format 2.*use a newer one",
+        LaterVersionError,
+        "later version of graveler.*format 2",
     ),
     (
         "damaged marker",
@@ -812,14 +815,14 @@ NEWER: list[tuple[str, Callable[[FolderLake], object], type[GravelerError], str]
     (
         "repository",
         lambda lake: damage_item(lake, "repositories", lambda item: {**item, "format_version": 2, "new": 1}),
-        InvalidError,
-        "'repo' has format 2.*use a newer one",
+        LaterVersionError,
+        "'repo' was made by a later version of graveler: it has format 2",
     ),
     (
         "table",
         lambda lake: run_sql(lake, "PRAGMA user_version = 9"),
-        InvalidError,
-        "format version 9.*newer graveler",
+        LaterVersionError,
+        "later version of graveler: it has format 9",
     ),
 ]
 

@@ -19,6 +19,7 @@ from graveler.errors import (
     BytesGoneError,
     CorruptError,
     InvalidError,
+    LaterVersionError,
     PreconditionError,
     RefNotFoundError,
     UnavailableError,
@@ -232,7 +233,7 @@ def test_an_export_of_something_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "error"),
     [
-        (b'{"format_version": 2}', InvalidError),
+        (b'{"format_version": 2}', LaterVersionError),
         (b"{}", CorruptError),
         (b"", CorruptError),
         (b'\xff"', CorruptError),
@@ -241,7 +242,7 @@ def test_an_export_of_something_else_is_refused(tmp_path: Path) -> None:
 )
 def test_a_marker_that_cannot_be_read_is_refused(tmp_path: Path, data: bytes, error: type[Exception]) -> None:
     (tmp_path / MARKER).write_bytes(data)
-    with pytest.raises(error, match=r"newer one|damaged"):
+    with pytest.raises(error, match=r"later version|damaged"):
         World().main.export("main", tmp_path)
 
 

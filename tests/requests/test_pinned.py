@@ -6,7 +6,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from graveler.errors import LaterVersionError
 from graveler.model import (
     Application,
     CommitID,
@@ -160,6 +162,12 @@ some_request: st.SearchStrategy[LongRequest] = st.one_of(
     ),
 )
 some_begun = st.builds(PartialResult, st.binary(max_size=4), some_text, st.builds(MetarangeName, some_text))
+
+
+def test_a_request_of_a_later_version_is_refused() -> None:
+    document = msgspec.json.encode(replace(Pinned(request=Commit(branch="main", info=CommitInfo("m"))), version=2))
+    with pytest.raises(LaterVersionError, match="later version of graveler: it has format 2"):
+        decode_pinned(document, Commit)
 
 
 @given(some_request, st.dictionaries(some_text, st.just(ID), max_size=1), some_text, st.none() | some_begun)

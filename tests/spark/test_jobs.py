@@ -11,7 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from graveler.cli import exits
-from graveler.errors import BusyError, DamagedFileError, GravelerError, NoChangesError, RefNotFoundError
+from graveler.errors import (
+    BusyError,
+    DamagedFileError,
+    GravelerError,
+    LaterVersionError,
+    NoChangesError,
+    RefNotFoundError,
+)
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.spark.jobs.frame import EXIT_CODES, Figures, Given, Job, exit_code, run_job
 from graveler.spark.jobs.import_ import JOB
@@ -31,7 +38,8 @@ def failing(error: BaseException) -> Job:
 
 def test_exit_codes_are_those_of_the_command_line() -> None:
     for kind, code in EXIT_CODES.items():
-        assert code == exits.exit_code(kind("why"))
+        error = LaterVersionError("why", 2, 1) if kind is LaterVersionError else kind("why")
+        assert code == exits.exit_code(error)
     assert exit_code(RefNotFoundError("x")) == 3
     assert exit_code(DamagedFileError("range", "n", "is missing")) == 8
     assert exit_code(GravelerError("?")) == 1

@@ -21,6 +21,7 @@ from graveler.errors import (
     CorruptError,
     GravelerError,
     InvalidError,
+    LaterVersionError,
     UnavailableError,
 )
 from graveler.storage.limits import encode_item
@@ -232,7 +233,7 @@ def test_a_newer_format_is_refused_by_name(tmp_path: Path) -> None:
     before = path.read_bytes()
     with (
         SqliteTables(path) as tables,
-        pytest.raises(InvalidError, match=rf"version {FORMAT_VERSION + 1}.*newer graveler"),
+        pytest.raises(LaterVersionError, match=rf"later version.*format {FORMAT_VERSION + 1}"),
     ):
         tables.get(K)
     assert path.read_bytes() == before

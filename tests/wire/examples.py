@@ -48,6 +48,7 @@ def every_error(name: str) -> list[GravelerError]:
         errors.MovedError(name, "c" * 64, "d" * 64),
         errors.UnexpectedHeadError(name, "c" * 64, "d" * 64),
         errors.DirtyBranchError("main", "merging", name),
+        errors.LaterVersionError(name, 3, 2),
         errors.TooMuchWorkError(name, 1000, 10, "operation"),
         errors.AmbiguousRefError(name, ["c" * 64, "d" * 64]),
         errors.EmptySourceError([(name, "in/"), ("s3://b/", name)]),

@@ -7,6 +7,7 @@
     │   └── GoneError         it did exist; it expired, or its bytes were removed
     ├── ConflictError         the current state, changed by others, contradicts the request; look, then decide
     ├── InvalidError          the request can never succeed as it is; change it
+    │   └── LaterVersionError … by this version: a later one made what it is about; upgrade
     ├── PreconditionError     the request is fine, but the state is not ready for it; prepare the state first
     ├── ForbiddenError        the request is understood and not allowed
     ├── BusyError             concurrent work is in the way; the same request may succeed later
@@ -140,6 +141,20 @@ class InvalidError(GravelerError):
     """The request can never succeed as it is."""
 
     code = "invalid"
+
+
+@sentence(
+    "{subject} was made by a later version of graveler: it has format {version}, and this version reads formats up to {latest}. "
+    "Upgrade graveler"
+)
+class LaterVersionError(InvalidError):
+    """A later version of graveler made something that the request concerns. It is not damaged, and nothing was changed.
+    ``version`` is its format, ``latest`` the last one that this version reads."""
+
+    code = "later_version"
+    subject: str
+    version: int
+    latest: int
 
 
 class PreconditionError(GravelerError):

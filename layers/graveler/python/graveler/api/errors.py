@@ -19,6 +19,7 @@ from graveler.errors import (
     GoneError,
     GravelerError,
     InvalidError,
+    LaterVersionError,
     MergeConflictError,
     NoChangesError,
     NotFoundError,
@@ -116,6 +117,7 @@ _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[i
     (ConflictError, _says(409, "conflict")),
     (NoChangesError, _says(400, "no changes")),
     (DirtyBranchError, _says(400, "uncommitted changes (dirty branch)")),
+    (LaterVersionError, _says(501)),  # clients repeat other 5xx, and this one goes on until the server is upgraded
     (InvalidError, _says(400)),
     (PreconditionError, _says(412, "precondition failed")),
     (AuthenticationError, _says(401)),

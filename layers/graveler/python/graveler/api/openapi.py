@@ -51,7 +51,7 @@ TAGS: Final[Mapping[str, str]] = {
 
 _SENTENCE_END: Final = re.compile(r"(?<=\.) (?=[A-Z0-9`])")
 _REF: Final = "#/components/schemas/{name}"
-_ALWAYS: Final = {400: Error, 429: Error, 503: Error}
+_ALWAYS: Final = {400: Error, 429: Error, 501: Error, 503: Error}
 _WITH_CREDENTIALS: Final = {401: Error, **_ALWAYS}
 
 

@@ -16,6 +16,7 @@ from graveler.errors import (
     ForbiddenError,
     GravelerError,
     InvalidError,
+    LaterVersionError,
     MergeConflictError,
     NotFoundError,
     PreconditionError,
@@ -41,6 +42,7 @@ class ExitCode(IntEnum):
     BUSY = 7
     CORRUPT = 8
     UNAVAILABLE = 9
+    LATER_VERSION = 10
     INTERRUPTED = 130
     READER_GONE = 141
 
@@ -56,6 +58,7 @@ MEANINGS: Final = {
     ExitCode.BUSY: "busy with other changes; try again",
     ExitCode.CORRUPT: "stored bytes are not what was written",
     ExitCode.UNAVAILABLE: "disk, network or permission failure; the message says if the change may have been made anyway",
+    ExitCode.LATER_VERSION: "made by a later version of graveler, which this one cannot read; upgrade",
     ExitCode.INTERRUPTED: "interrupted with Ctrl-C",
     ExitCode.READER_GONE: "the reader of the output closed it, as `| head` does",
 }
@@ -63,6 +66,7 @@ MEANINGS: Final = {
 _CODES: Final[Mapping[type[GravelerError], ExitCode]] = {
     NotFoundError: ExitCode.NOT_FOUND,
     ConflictError: ExitCode.CONFLICT,
+    LaterVersionError: ExitCode.LATER_VERSION,
     InvalidError: ExitCode.INVALID,
     PreconditionError: ExitCode.PRECONDITION,
     ForbiddenError: ExitCode.FORBIDDEN,

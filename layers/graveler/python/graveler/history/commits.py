@@ -15,6 +15,8 @@ addresses follow from, or add to, what the ID covers, and are not in it.
 
 **Record.** A JSON object without white space, its fields in the order of :class:`_Record` and metadata in order of the keys: the
 same commit always has the same bytes. It is kept twice, in the table and as ``_graveler/commits/<id>`` in the object store.
+Whatever changes the fields or their meaning, or the files that a record names, raises its ``version``: so a record of this
+version with other fields is damaged, and one of a higher version is not judged at all.
 
 **Item.** Partition ``<repository uid>/commit/<first digit>``, sort key the ID's 64 digits. Attributes: ``record``; ``line``, the
 raw IDs of the next 32 ancestors along first parents, nearest first; ``published`` (Unix seconds) if that was more than an hour
@@ -29,7 +31,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import UNREADABLE, CorruptError, InvalidError, RefNotFoundError
+from graveler.errors import UNREADABLE, CorruptError, InvalidError, LaterVersionError, RefNotFoundError
 from graveler.history.split_parameters import inherited
 from graveler.model import Commit, CommitID, MetarangeID, MetarangeName, RepositoryUID
 from graveler.requests.base import CommitInfo
@@ -254,14 +256,19 @@ def encode_commit(commit: Commit) -> bytes:
 def decode_commit(cid: CommitID, record: bytes) -> Commit:
     """Return the commit of a record that was stored as ``cid``. Some 10 µs, no request.
 
-    Raises :class:`CorruptError` that names the commit if the bytes are not a record, of another version, or of another commit.
+    Raises :class:`LaterVersionError` for a record of a later version, whatever else is in it, and :class:`CorruptError` that
+    names the commit if the bytes are not a record, or that of another commit.
     """
     try:
         stored = _decode_record(record)
     except UNREADABLE as error:
-        raise CorruptError(_unreadable(cid, record, error)) from None
+        expect_known_version(cid, record)
+        raise CorruptError(f"the record of commit {cid} cannot be read: {error}") from None
     if stored.version != RECORD_VERSION:
-        raise CorruptError(_other_version(cid, stored.version))
+        expect_known_version(cid, record)
+        raise CorruptError(
+            f"the record of commit {cid} is damaged: no version of graveler writes version {stored.version}"
+        )
     parents = tuple(map(CommitID, stored.parents))
     metarange = MetarangeName(stored.metarange)
     try:
@@ -293,6 +300,16 @@ def decode_commit(cid: CommitID, record: bytes) -> Commit:
         stored.operation,
         stored.metadata,
     )
+
+
+def expect_known_version(cid: CommitID, record: bytes) -> None:
+    """Refuse a record of a later version, whatever else is in it: :class:`LaterVersionError`. 1 µs, no request."""
+    try:
+        version = _decode_version(record).version
+    except UNREADABLE:
+        return  # of no version
+    if version > RECORD_VERSION:
+        raise LaterVersionError(f"the record of commit {cid}", version, RECORD_VERSION)
 
 
 def commit_item(commit: Commit, line: bytes, now: float) -> Item:
@@ -344,7 +361,7 @@ class CommitStore:
 
     def get(self, cid: CommitID) -> Commit:
         """Return the commit. One request, none if it is in memory. :class:`RefNotFoundError` if it does not exist,
-        :class:`CorruptError` if its record is damaged."""
+        :class:`LaterVersionError` or :class:`CorruptError` if its record cannot be read, as :func:`decode_commit`."""
         cached = self.in_memory(cid)
         return self.get_many([cid])[0] if cached is None else cached.commit
 
@@ -446,21 +463,3 @@ def _raw(digest: str) -> bytes:
     if not is_commit_id(digest):
         raise InvalidError(f"{digest!r} is not an ID; give 64 lower-case hex digits")
     return bytes.fromhex(digest)
-
-
-def _unreadable(cid: CommitID, record: bytes, error: Exception) -> str:
-    """Return why a record cannot be decoded; a newer version is the likeliest reason, and has a remedy."""
-    try:
-        version = _decode_version(record).version
-    except UNREADABLE:
-        version = RECORD_VERSION
-    if version != RECORD_VERSION:
-        return _other_version(cid, version)
-    return f"the record of commit {cid} cannot be read: {error}"
-
-
-def _other_version(cid: CommitID, version: int) -> str:
-    return (
-        f"the record of commit {cid} has format version {version}, but this graveler reads version {RECORD_VERSION}; "
-        "use a newer graveler"
-    )

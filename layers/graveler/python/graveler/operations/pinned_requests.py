@@ -6,6 +6,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from graveler.errors import LaterVersionError
 from graveler.model import CommitID, PartialResult
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddresses
@@ -56,9 +57,13 @@ class _Version(Struct, frozen=True):
 
 
 def decode_pinned(document: bytes, kind: type[LongRequest]) -> Pinned[LongRequest]:
-    """Decode a pinned request of this kind, including one written before version 1. :class:`msgspec.ValidationError`."""
+    """Decode a pinned request of this kind, including one written before version 1. :class:`LaterVersionError`,
+    :class:`msgspec.ValidationError`."""
     as_pinned: type[Pinned[LongRequest]] = Pinned[kind]  # type: ignore[valid-type]
-    if msgspec.json.decode(document, type=_Version).version:
+    version = msgspec.json.decode(document, type=_Version).version
+    if version > VERSION:
+        raise LaterVersionError("the request of this operation", version, VERSION)
+    if version:
         return msgspec.json.decode(document, type=as_pinned)
     return msgspec.convert(_of_version_0(msgspec.json.decode(document)), as_pinned)
 

@@ -108,14 +108,14 @@ class Collector:
         Cost: the roots' table reads (:class:`RootReader`), an object read for each metarange and range that no run has read
         before, a listing of the namespace, one write for each 5,000 files to remove. Memory: 300 bytes a commit, 250 a range.
         About 6 µs a record not read before, 1 µs one that was. :class:`BusyError`, :class:`PreconditionError`,
-        :class:`CorruptError` (then nothing was done).
+        :class:`CorruptError`, :class:`LaterVersionError` for any commit of a later version (then nothing was done).
         """
         return self._claimed(Mode.DRY_RUN)
 
     def run(self) -> Summary:
-        """Collect. If a previous run died, finish that one instead. Costs as :meth:`plan`, one request per removed file, three in
-        quarantine, and the table reads of :meth:`Abandoned.end`, which takes five minutes if a transaction was killed. Errors as
-        :meth:`plan`; what one run leaves behind the next one takes."""
+        """Collect. If a previous run died, finish that one instead, after reading the commits. Costs as :meth:`plan`, one request
+        per removed file, three in quarantine, and the table reads of :meth:`Abandoned.end`, which takes five minutes if a
+        transaction was killed. Errors as :meth:`plan`; what one run leaves behind the next one takes."""
         mode = self._options.mode
         if mode is None:
             is_trial = not any(over and self._is_real(run) for run, over in self._runs.all())
@@ -135,6 +135,7 @@ class Collector:
             if mode is not Mode.DRY_RUN:
                 unfinished = [run for run, over in self._runs.all() if not over and self._is_real(run)]
                 if unfinished:
+                    self._roots().commits()  # may be of later versions by now: nothing is known of what those need
                     return self._finish(self._runs.plan(unfinished[-1]))
             return self._finish(self._make_plan(mode))
         finally:
@@ -156,12 +157,8 @@ class Collector:
 
     # Mark
 
-    def _make_plan(self, mode: Mode) -> Plan:
-        began = self._clock.now()
-        horizon = began - self._options.grace - self._options.skew
-        self._unlisted: list[str] = []
-        run = self._runs.new(began)
-        reader = RootReader(
+    def _roots(self) -> RootReader:
+        return RootReader(
             self._repository,
             self._tables,
             self._objects,
@@ -170,6 +167,13 @@ class Collector:
             self._claim.renew,
             self._options.threads,
         )
+
+    def _make_plan(self, mode: Mode) -> Plan:
+        began = self._clock.now()
+        horizon = began - self._options.grace - self._options.skew
+        self._unlisted: list[str] = []
+        run = self._runs.new(began)
+        reader = self._roots()
         reader.check_operations(began, OPERATION, self._leases)
         self._progress("reading refs", 0, 1)
         roots = reader.read(horizon)

@@ -273,7 +273,8 @@ class RootReader:
                 pinned.setdefault(commit, f"reference log of {kind} {name}")
 
     def commits(self) -> dict[CommitID, KnownCommit]:
-        """Return all commits. 16 table reads, and one per thousand. :class:`CorruptError`."""
+        """Return all commits. 16 table reads, and one per thousand. :class:`CorruptError`; :class:`LaterVersionError` if one is
+        of a later version: what it needs is unknown."""
         commits: dict[CommitID, KnownCommit] = {}
         for digit in "0123456789abcdef":
             partition = f"{self._repository.uid}/commit/{digit}"

@@ -22,6 +22,7 @@ from graveler.errors import (
     CorruptError,
     GravelerError,
     InvalidError,
+    LaterVersionError,
     PreconditionError,
     RefNotFoundError,
     UnavailableError,
@@ -203,7 +204,7 @@ def _read_marker(location: Destination, destination: str) -> ExportMarker | None
     except UNREADABLE as error:
         raise CorruptError(f"the marker of {destination!r} is damaged: {error}; export to a new place") from None
     if marker.format_version > FORMAT_VERSION:
-        raise InvalidError(f"{destination!r} was exported in format {marker.format_version}; use a newer graveler")
+        raise LaterVersionError(f"the export in {destination!r}", marker.format_version, FORMAT_VERSION)
     return marker
 
 

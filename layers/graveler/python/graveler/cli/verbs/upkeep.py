@@ -63,8 +63,9 @@ def fsck(
     multipart uploads, and of imports from stores with other ETags) cannot be verified, so only the size of such an object is
     compared; counts.objects_by_size says how many there are. The last lines say what was not checked.
 
-    The exit code is 8 if anything is still wrong at the end. It is 9 if nothing is wrong, but the check is incomplete: an object
-    cannot be read from here, or --all-objects met one in another store without --outside.
+    The exit code is 8 if anything is still wrong at the end. If nothing is wrong, but the check is incomplete, it is 10 if a
+    later version of graveler made a commit, which this version cannot check, and 9 if an object cannot be read from here, or
+    --all-objects met one in another store without --outside.
 
     \b
     Examples:
@@ -78,8 +79,9 @@ def fsck(
       {repository, clean, complete, checked, findings, counts, garbage};
       clean is true if the check is complete, and nothing is wrong in what
       was checked; checked is {reflog, committed_objects, outside_objects,
-      object_bytes, table}, table is sound, damaged, not applicable, or
-      not checked;
+      object_bytes, table, garbage}, table is sound, damaged, not
+      applicable, or not checked, garbage is false if nothing is known
+      about it because of a later version's commits;
       findings are {kind, what, why, remedy, first, last, refs, commits,
       commit_count, repaired}, first and last are paths or null, refs are
       {kind, name, in_history};
@@ -105,8 +107,10 @@ def fsck(
         raise InterruptedVerbError("repairs made so far are kept; run it again for the rest") from None
     screen = output(as_json=as_json)
     screen.answer(_report_json(report), *_report_lines(screen, report, repair=repair))
-    if not report.clean:
-        raise typer.Exit(ExitCode.CORRUPT if report.remaining else ExitCode.UNAVAILABLE)
+    if report.remaining:
+        raise typer.Exit(ExitCode.CORRUPT)
+    if not report.complete:
+        raise typer.Exit(ExitCode.LATER_VERSION if report.later else ExitCode.UNAVAILABLE)
 
 
 def dump(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
@@ -255,7 +259,7 @@ def _report_lines(screen: Screen, report: "Report", *, repair: bool) -> "Iterato
         sums = f"{count(files, 'file')}, {human_size(garbage.bytes)}, {commits} in the table"
         yield screen.paint(f"harmless garbage: {sums}", "dim")
     remaining = len(report.remaining)
-    repaired = len(report.findings) - remaining
+    repaired = len(report.findings) - remaining - len(report.later)
     if repaired:
         yield screen.paint(f"repaired: {repaired:,}", "green")
     if remaining:
@@ -265,7 +269,9 @@ def _report_lines(screen: Screen, report: "Report", *, repair: bool) -> "Iterato
         covered = " in what was checked" if left_out else ""
         yield screen.paint(f"nothing is wrong{' now' * bool(repaired)}{covered}", "green")
     else:
-        yield screen.paint("nothing is wrong in what was checked, but the check is incomplete", "yellow", "bold")
+        advice = ": upgrade graveler, and check again" if report.later else ""
+        verdict = f"nothing is wrong in what was checked, but the check is incomplete{advice}"
+        yield screen.paint(verdict, "yellow", "bold")
 
 
 def _not_checked(report: "Report") -> "Iterator[str]":
@@ -273,6 +279,11 @@ def _not_checked(report: "Report") -> "Iterator[str]":
     from graveler.lake.fsck.findings import TableState
 
     counts, scope = report.counts, report.scope
+    if report.later:
+        later = count(len(report.later), "commit")
+        yield f"{later} that a later version of graveler made, and what only such commits lead to: upgrade graveler"
+    if not scope.garbage:
+        yield "what is garbage: commits of later versions may need it"
     if counts.objects_out_of_reach:
         lost = count(counts.objects_out_of_reach, "object")
         yield f"{lost} that cannot be read from here: {report.obstacle}"
@@ -290,6 +301,8 @@ def _not_checked(report: "Report") -> "Iterator[str]":
 
 def _finding_lines(screen: Screen, finding: "Finding") -> "Iterator[str]":
     mark = screen.paint("repaired", "green") if finding.repaired else screen.paint("wrong", "red")
+    if finding.kind.value == "later-version":
+        mark = screen.paint("not checked", "yellow")
     yield f"  {mark}: {screen.safe(f'{finding.what} {finding.why}')}"
     if finding.first is not None:
         yield f"      paths    {screen.safe(f'{finding.first!r} to {finding.last!r}')}"

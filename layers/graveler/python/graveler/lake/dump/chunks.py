@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import UNREADABLE, CorruptError, InvalidError, NotFoundError
+from graveler.errors import UNREADABLE, CorruptError, InvalidError, LaterVersionError, NotFoundError
 from graveler.storage.objects.port import ObjectMissingError, Objects
 from graveler.storage.tables.port import Item
 
@@ -128,7 +128,7 @@ def put_manifest(objects: Objects, manifest: Manifest) -> None:
 def get_manifest(objects: Objects, dump_id: str) -> Manifest:
     """Return the manifest of a complete dump. One object read.
 
-    :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format, :class:`CorruptError`.
+    :class:`NotFoundError` if there is none, :class:`LaterVersionError`, :class:`CorruptError`.
     """
     where = f"dump {dump_id!r} in {objects.namespace}"
     if not 0 < len(dump_id) <= _MAX_NAME or "/" in dump_id or dump_id in (".", ".."):
@@ -140,9 +140,7 @@ def get_manifest(objects: Objects, dump_id: str) -> Manifest:
     try:
         version = msgspec.json.decode(data, type=_Version).version
         if version > VERSION:
-            raise InvalidError(
-                f"{where} has format {version}; this graveler reads formats up to {VERSION}; use a newer one"
-            )
+            raise LaterVersionError(where, version, VERSION)
         return msgspec.json.decode(data, type=Manifest)
     except UNREADABLE as error:
         raise CorruptError(

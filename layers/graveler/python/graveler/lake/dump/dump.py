@@ -39,7 +39,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import BusyError, CorruptError, RefNotFoundError, RepositoryNotFoundError
-from graveler.history.commits import CommitStore, encode_commit
+from graveler.history.commits import CommitStore, encode_commit, expect_known_version
 from graveler.history.refs import SHARDS, Refs
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.committing.applications import Applications
@@ -98,8 +98,8 @@ def dump(
     tokens. Commits are not copied: their records are in the object store already. Cost: twice or more a table read for each of 32
     shards and each thousand refs, one for each thousand applications and staged changes, and of these with old objects
     another one and a write; an object write for each megabyte, an object read for each distinct head. Memory: the refs.
-    :class:`CorruptError` if something cannot be read (see fsck), :class:`BusyError`, also past half the grace period,
-    :class:`RepositoryNotFoundError`.
+    :class:`CorruptError` if something cannot be read (see fsck), :class:`LaterVersionError` for a head of a later version,
+    :class:`BusyError`, also past half the grace period, :class:`RepositoryNotFoundError`.
     """
     now, deadline = clock.now(), Deadlines(clock, grace, skew).begin()
     dump_id = f"{strftime('%Y%m%dT%H%M%SZ', gmtime(now))}-{token_hex(4)}"
@@ -245,11 +245,11 @@ class _Reader:
 
 
 def _keep_records(ids: Sequence[CommitID], commits: CommitStore, objects: Objects) -> None:
-    """Check that the heads' records are in the object store; put back those that are not."""
+    """Check that the heads' records are in the object store, and of no later version; put back those that are not."""
     for commit_id in ids:
         key = f"{COMMITS_FOLDER}/{commit_id}"
         try:
-            objects.head(key)
+            expect_known_version(commit_id, objects.get(key))
         except ObjectMissingError:
             try:
                 objects.put(key, encode_commit(commits.get(commit_id)))

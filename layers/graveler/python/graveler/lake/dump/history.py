@@ -9,7 +9,7 @@ from typing import IO, Final
 
 from msgspec import Struct
 
-from graveler.errors import CorruptError
+from graveler.errors import CorruptError, LaterVersionError
 from graveler.history.commits import LINE_LENGTH, READ_BATCH, CommitStore, decode_commit, is_commit_id, publication
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.fsck.history import History
@@ -55,8 +55,9 @@ def rebuild_commits(
     The time of publication comes from its item, or else from the time of its record in the object store, which was written just
     before: retention rules go by that, not by the time in the commit. (Copied files are younger, and so are kept for
     longer.)
-    May be repeated. Cost: a listing request for each thousand records, one object read for each, a table read for each hundred,
-    a table write for each 25; a temporary file as large as the records. Memory: 300 bytes a commit.
+    Records of later versions are left alone; :class:`LaterVersionError`, before anything is written, if the rebuilt history
+    would need one. May be repeated. Cost: a listing request for each thousand records, one object read for each, a table read
+    for each hundred, a table write for each 25; a temporary file as large as the records. Memory: 300 bytes a commit.
     """
     with temporary_files("gathering commits"), TemporaryFile(prefix="graveler-") as file:
         records = _Records(objects, file, progress)
@@ -74,6 +75,7 @@ def rebuild_commits(
             if not history.generation[parent]
         ]
         missing += [MissingParent(None, history.id(number)) for number in requested if not history.generation[number]]
+        records.expect_known([gap.parent for gap in missing], all_of_them=reachable_from is None)
         commits = CommitStore(tables, uid, capacity=1)
         for begin in range(0, len(chosen), READ_BATCH):
             _put(tables, commits, records, chosen[begin : begin + READ_BATCH], revive=reachable_from is not None)
@@ -93,6 +95,7 @@ class _Records:
         self._offsets, self._sizes, self._modified = array("Q"), array("L"), array("d")
         self.history = History()
         self.damaged: list[str] = []
+        self._later: dict[CommitID, LaterVersionError] = {}
         done = 0
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="graveler-rebuild") as pool:
             listed = objects.list(f"{COMMITS_FOLDER}/")
@@ -108,6 +111,12 @@ class _Records:
         position = self._positions[number]
         self._file.seek(self._offsets[position])
         return self._file.read(self._sizes[position])
+
+    def expect_known(self, needed: Sequence[CommitID], *, all_of_them: bool) -> None:
+        """Raise :class:`LaterVersionError` if one of the commits is of a later version; or, for ``all_of_them``, any is."""
+        for commit_id in [*needed, *(self._later if all_of_them else ())]:
+            if commit_id in self._later:
+                raise self._later[commit_id]
 
     def publication(self, number: int) -> Item:
         """Return when a commit was published, according to the time of its record."""
@@ -140,6 +149,9 @@ class _Records:
             if not is_commit_id(name):
                 raise CorruptError(f"{key} is not the record of a commit")
             commit = decode_commit(CommitID(name), data)
+        except LaterVersionError as error:
+            self._later[CommitID(name)] = error
+            return
         except CorruptError:
             self.damaged.append(key)
             return

@@ -108,9 +108,9 @@ def restore(
     restored: a request that is repeated across a restore is made twice. May be repeated until it succeeds; what an attempt that
     died has staged stays as garbage in the table. Cost: as :func:`rebuild_commits`, an object read for each chunk, a table
     write for each 25 staged changes, a transaction for each 45 refs. Memory: the refs. Raises :class:`AlreadyExistsError` if
-    the repository exists, under this name or another, :class:`InvalidError` for the name, a newer format, and a namespace
-    that belongs to another one, lies in one or holds one; :class:`CorruptError` for a damaged dump, or a lost commit that a ref
-    points at; :class:`NotFoundError`.
+    the repository exists, under this name or another, :class:`InvalidError` for the name, and a namespace that belongs to
+    another one, lies in one or holds one; :class:`LaterVersionError` for the dump, or a commit that it needs;
+    :class:`CorruptError` for a damaged dump, or a lost commit that a ref points at; :class:`NotFoundError`.
     """
     check_repository(name)
     manifest = get_manifest(objects, dump_id)

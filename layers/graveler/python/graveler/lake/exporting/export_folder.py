@@ -19,7 +19,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from graveler.errors import UNREADABLE, BusyError, ConflictError, CorruptError, InvalidError
+from graveler.errors import UNREADABLE, BusyError, ConflictError, CorruptError, LaterVersionError
 from graveler.lake.objects.noted_times import noted_time
 from graveler.lake.objects.verification import md5_of
 from graveler.model import ObjectEntry, RepositoryUID
@@ -79,8 +79,8 @@ class ExportFolder:
     def marker(self) -> ExportMarker | None:
         """Return the folder's marker; None if the folder is empty, or does not exist.
 
-        :class:`ExportFolderError` if it holds something else, :class:`CorruptError` for a damaged marker, :class:`InvalidError`
-        for one of a later version.
+        :class:`ExportFolderError` if it holds something else, :class:`CorruptError` for a damaged marker,
+        :class:`LaterVersionError`.
         """
         try:
             data = (self.root / MARKER).read_bytes()
@@ -92,10 +92,7 @@ class ExportFolder:
         try:
             version = msgspec.json.decode(data, type=_Version).format_version
             if version > FORMAT_VERSION:
-                raise InvalidError(
-                    f"{str(self.root)!r} was exported in format {version}; this graveler reads formats up to {FORMAT_VERSION}; "
-                    "use a newer one"
-                )
+                raise LaterVersionError(f"the export in {str(self.root)!r}", version, FORMAT_VERSION)
             return msgspec.json.decode(data, type=ExportMarker)
         except UNREADABLE as error:
             raise CorruptError(f"{str(self.root / MARKER)!r} is damaged: {error}; export to a new folder") from None

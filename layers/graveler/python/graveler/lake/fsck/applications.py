@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from graveler.errors import CorruptError, InvalidError, RefNotFoundError
+from graveler.errors import CorruptError, InvalidError, LaterVersionError, RefNotFoundError
 from graveler.history.commits import CommitStore
 from graveler.history.graph import merge_base
 from graveler.history.reflog import RefLog
@@ -83,10 +83,13 @@ class ApplicationCheck:
             if self._repair and self._removed(Key(self._applications.partition, sort), last):
                 removable.mark_repaired("Removed")
             return removable
-        except CorruptError:
+        except (CorruptError, LaterVersionError):
             return None  # the check of the commits reports it
-        if self._is_or_was_on(branch, head, commit):
-            return None
+        try:
+            if self._is_or_was_on(branch, head, commit):
+                return None
+        except LaterVersionError:
+            return None  # what the branch had is unknown, which the check of the commits reports
         return damage(f"names commit {commit.id} for version {last.version}, which the branch never had", _FOREIGN)
 
     def _is_or_was_on(self, branch: str, head: CommitID, commit: Commit) -> bool:

@@ -6,14 +6,14 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import UNREADABLE
-from graveler.history.commits import CommitStore
+from graveler.errors import UNREADABLE, LaterVersionError
+from graveler.history.commits import CommitStore, expect_known_version, is_commit_id
 from graveler.history.reflog import RefLog
 from graveler.history.refs import Refs
 from graveler.lake.committing.applications import Applications
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.fsck.applications import ApplicationCheck
-from graveler.lake.fsck.commit_records import CommitCheck
+from graveler.lake.fsck.commit_records import CommitCheck, later_commit
 from graveler.lake.fsck.findings import Counts, FindingKind, Garbage, Report, Scope, TableState
 from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.items import DamagedItem, scan
@@ -26,7 +26,7 @@ from graveler.lake.fsck.trees import TreeCheck
 from graveler.lake.opening.folder_permissions import FolderPermissions
 from graveler.lake.opening.nesting import Neighbours
 from graveler.lake.opening.repositories import LAKE, MARKER, KnownRepository, Repositories
-from graveler.model import Repository
+from graveler.model import CommitID, Repository
 from graveler.storage.objects.namespaces import locate
 from graveler.storage.objects.port import Objects
 from graveler.storage.objects.tree_files import FOLDER
@@ -75,7 +75,8 @@ def fsck(
     those of all other committed records. ``outside_objects``: among all these also objects in other stores than the file system.
     ``object_bytes``: read them all, including those of committed records, and compare size and MD5
     (:mod:`graveler.lake.objects.verification`). ``folder_permissions``: also check the permissions of the lake's own folder.
-    ``repair`` rebuilds what it can, each file only when its recomputed name is right, and never an undamaged one.
+    ``repair`` rebuilds what it can, each file only when its recomputed name is right, and never an undamaged one. Commits of
+    later versions are findings, but no damages: nothing is concluded from them, neither about what they reach nor about garbage.
 
     The repository may be in use meanwhile; changes after the refs were read are not checked. Cost: a table read
     for each ref's log, about each 32 commits and each thousand staged changes; one object read for each commit, and for each
@@ -132,8 +133,11 @@ def fsck(
         *commit_check.damages,
         *tree_check.damages,
     ]
-    garbage = _garbage(repository, tables, objects, history, tree_check, progress)
-    scope = Scope(reflog, all_objects, outside_objects, object_bytes, table_state)
+    unreached, later = _unreached_items(repository, tables, history)
+    damages += later
+    is_garbage_known = not any(damage.kind is FindingKind.LATER_VERSION for damage in damages)
+    garbage = _garbage(unreached, objects, history, tree_check, progress) if is_garbage_known else Garbage()
+    scope = Scope(reflog, all_objects, outside_objects, object_bytes, table_state, garbage=is_garbage_known)
     return Report(repository.name, tuple(history.attribute(damages)), counts, garbage, scope, looker.obstacle)
 
 
@@ -223,15 +227,28 @@ def _whose(marker: bytes | Trouble, repository: Repository, lake: Item | None) -
     return None
 
 
-def _garbage(
-    repository: Repository, tables: Tables, objects: Objects, history: History, trees: TreeCheck, progress: Progress
-) -> Garbage:
-    """Count what was not reached. One table read for each thousand commits, one listing request for each thousand files."""
+def _unreached_items(repository: Repository, tables: Tables, history: History) -> tuple[int, list[Damage]]:
+    """Return the number of commit items that were not reached; and the finding of the first of a later version, if there is one:
+    what that leads to may look like garbage. One table read for each thousand commits."""
     items = 0
     for digit in _HEX:
         for sort, item in scan(tables, f"{repository.uid}/commit/{digit}"):
-            unread = isinstance(item, DamagedItem) and item.rest
-            items += not unread and not history.names(sort.decode("ascii", "replace"))
+            name = sort.decode("ascii", "replace")
+            if (isinstance(item, DamagedItem) and item.rest) or history.names(name):
+                continue
+            items += 1
+            record = None if isinstance(item, DamagedItem) else item.get("record")
+            if isinstance(record, bytes) and is_commit_id(name):
+                cid = CommitID(name)
+                try:
+                    expect_known_version(cid, record)
+                except LaterVersionError as error:
+                    return items, [later_commit(history.number(cid), cid, error)]
+    return items, []
+
+
+def _garbage(items: int, objects: Objects, history: History, trees: TreeCheck, progress: Progress) -> Garbage:
+    """Count the files that were not reached. One listing request for each thousand."""
     unreached = {COMMITS_FOLDER: 0, f"{FOLDER}/{METARANGES}": 0, f"{FOLDER}/{RANGES}": 0}
     is_reached = {
         COMMITS_FOLDER: history.names,

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.errors import CorruptError, RefNotFoundError
+from graveler.errors import CorruptError, LaterVersionError, RefNotFoundError
 from graveler.history.commits import READ_BATCH, CommitStore, decode_commit, encode_commit, publication
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.fsck.findings import Counts, FindingKind
@@ -17,6 +17,10 @@ from graveler.storage.tables.port import Item, Tables
 from graveler.system.progress import Progress
 
 _RUN_REPAIR: Final = "It can be rebuilt from the other copy: run again with repair"
+_UPGRADE: Final = "Upgrade graveler and run again"
+_NO_LATER_ONE: Final = (
+    ". If no later version has ever worked here, the number is damaged: remove this copy, and run again with repair"
+)
 
 
 _Fetched = tuple[Item | CorruptError | None, bytes | Trouble]
@@ -26,12 +30,13 @@ _MAX_AHEAD: Final = 1000
 
 
 class _Copy(Struct, frozen=True):
-    """One of a commit's two copies: the commit, or why there is none."""
+    """One of a commit's two copies: the commit, or why there is none. ``later``: a later version made this copy."""
 
     commit: Commit | None
     reason: str = ""
     missing: bool = False
     refused: bool = False
+    later: LaterVersionError | None = None
 
 
 class CommitCheck:
@@ -80,7 +85,8 @@ class CommitCheck:
         """Make the checks that need all commits: generations, which of two copies is right; rebuild items."""
         true = self._check_generations()
         for number, table, store in self._disagreeing:
-            self._settle(number, table, store, true[number])
+            is_known = all(true[parent] for parent in self._history.parents[number])
+            self._settle(number, table, store, true[number] if is_known else None)
         for commit, damage in sorted(self._unlisted, key=lambda pair: pair[0].generation):
             if self._repair:  # parents first: an item takes its line from its parent's
                 self._put_item(commit)
@@ -96,7 +102,10 @@ class CommitCheck:
                 remedy = "Nothing else needs it; only an undo to it is impossible"
                 self._add(number, FindingKind.REFLOG, logged[number], reason, remedy)
                 continue
-            self._judge(number, cid, table, store)
+            if table.later is not None or store.later is not None:
+                self._add_later(number, cid, item, table, store)
+            else:
+                self._judge(number, cid, table, store)
             commit = table.commit or store.commit
             if commit is None:
                 continue
@@ -186,6 +195,19 @@ class CommitCheck:
             )
             self._add(number, kind, f"commit {cid}", reason, remedy)
 
+    def _add_later(
+        self, number: int, cid: CommitID, item: Item | CorruptError | None, table: _Copy, store: _Copy
+    ) -> None:
+        """Report that a later version made a copy, or both. What else it keeps of a commit, and how, is for it to judge; but a
+        row that does not have its checksum is damaged in any version."""
+        for copy, other in ((table, store), (store, table)):
+            if copy.later is not None:
+                self.damages.append(later_commit(number, cid, copy.later, readable=other.commit is not None))
+                break
+        if isinstance(item, CorruptError):
+            reason = f"has no valid copy in the table: the item {table.reason}"
+            self._add(number, FindingKind.COMMIT_ITEM, f"commit {cid}", reason, f"{_UPGRADE} with repair")
+
     def _check_generations(self) -> list[int]:
         """Check the generations, and return the true ones: each one more than the highest parent's. So one wrong one is one
         finding."""
@@ -207,8 +229,9 @@ class CommitCheck:
                 self._add(number, FindingKind.GENERATION, f"commit {self._history.id(number)}", reason, remedy)
         return true
 
-    def _settle(self, number: int, table: Commit, store: Commit, generation: int) -> None:
-        """Decide which of two copies with one ID is right, by the generation and by whether the metarange file exists."""
+    def _settle(self, number: int, table: Commit, store: Commit, generation: int | None) -> None:
+        """Decide which of two copies with one ID is right, by the generation (None if a parent cannot be read) and by whether the
+        metarange file exists."""
         differ = [field for field in ("generation", "metarange") if getattr(table, field) != getattr(store, field)]
         reason = "has two copies that differ: " + "; ".join(
             f"{field} is {getattr(table, field)!r} in the table and {getattr(store, field)!r} in the object store"
@@ -218,7 +241,7 @@ class CommitCheck:
         right = [
             copy
             for copy in (table, store)
-            if copy.generation == generation
+            if (copy.generation == generation if generation is not None else table.generation == store.generation)
             and (not copy.metarange or self._store.has(f"{FOLDER}/metaranges/{copy.metarange}"))
         ]
         chosen = right[0] if right else table
@@ -245,6 +268,7 @@ class CommitCheck:
         except (
             RefNotFoundError,
             CorruptError,
+            LaterVersionError,
         ):  # its parent's item cannot be read: omit the line, which is only a hint
             key, item = (
                 self._commits.key(commit.id),
@@ -259,6 +283,19 @@ class CommitCheck:
         damage = Damage(kind, subject, reason, remedy, commits={number})
         self.damages.append(damage)
         return damage
+
+
+def later_commit(number: int, cid: CommitID, error: LaterVersionError, *, readable: bool = False) -> Damage:
+    """Return the finding of a commit, by its number in the history, of which ``error`` says that a later version made it; or, if
+    it is ``readable``, one of its copies."""
+    formats = f"(format {error.version}; this version reads formats up to {error.latest})"
+    reason = (
+        f"has a copy that was made by a later version of graveler {formats}: only the other copy was checked"
+        if readable
+        else f"was made by a later version of graveler {formats}: neither it nor what only it leads to was checked"
+    )
+    remedy = f"{_UPGRADE}{_NO_LATER_ONE if readable else ''}"
+    return Damage(FindingKind.LATER_VERSION, f"commit {cid}", reason, remedy, commits={number})
 
 
 def _from_table(cid: CommitID, item: Item | CorruptError | None) -> _Copy:
@@ -281,5 +318,7 @@ def _from_store(cid: CommitID, data: bytes | Trouble) -> _Copy:
 def _decoded(cid: CommitID, record: bytes) -> _Copy:
     try:
         return _Copy(decode_commit(cid, record))
+    except LaterVersionError as error:
+        return _Copy(None, str(error), later=error)
     except CorruptError as error:
         return _Copy(None, f"is damaged ({error})")

@@ -12,7 +12,7 @@ SHOWN_COMMITS: Final = 20
 
 
 class FindingKind(str, Enum):
-    """The kind of damage."""
+    """The kind of damage; the last one is none."""
 
     MARKER = "marker"
     """The namespace does not have the mark of this repository."""
@@ -69,6 +69,8 @@ class FindingKind(str, Enum):
     """An object has the size in its record, and other bytes."""
     UNREADABLE = "unreadable"
     """The object store refused to return a file or a response: it may be undamaged. Run again."""
+    LATER_VERSION = "later-version"
+    """No damage: a later version of graveler made a commit, so neither it nor what only it leads to was checked."""
 
 
 RefKind: TypeAlias = Literal["branch", "tag", "reflog"]
@@ -84,7 +86,8 @@ class AffectedRef(Struct, frozen=True, order=True):
 
 
 class Finding(Struct, frozen=True):
-    """One damage. ``what`` names the damaged thing, ``why`` the damage, ``remedy`` what to do, or what was done.
+    """One damage, or a commit that cannot be checked. ``what`` names it, ``why`` says what is wrong, ``remedy`` what to do, or
+    what was done.
 
     ``first`` and ``last`` are the outermost paths that it concerns; null if it concerns no paths, or all of them. ``refs`` and
     ``commits`` (at most the newest 20 of ``commit_count``) are those that contain it.
@@ -163,7 +166,8 @@ class Scope(Struct, frozen=True):
 
     ``reflog``: what only reference logs reach. ``committed_objects``: all objects of commits, and not only such files.
     ``outside_objects``: objects outside the namespace in other stores than the file system. ``object_bytes``: the bytes of all
-    these objects, and not only their sizes.
+    these objects, and not only their sizes. ``garbage``: what nothing reaches was counted; it is not if a commit of a later
+    version may reach it.
     """
 
     reflog: bool = True
@@ -171,6 +175,7 @@ class Scope(Struct, frozen=True):
     outside_objects: bool = False
     object_bytes: bool = False
     table: TableState = TableState.NOT_CHECKED
+    garbage: bool = True
 
 
 class Report(Struct, frozen=True):
@@ -186,14 +191,25 @@ class Report(Struct, frozen=True):
 
     @property
     def remaining(self) -> tuple[Finding, ...]:
-        """The findings that are not repaired."""
-        return tuple(finding for finding in self.findings if not finding.repaired)
+        """The damages that are not repaired."""
+        return tuple(
+            finding
+            for finding in self.findings
+            if not finding.repaired and finding.kind is not FindingKind.LATER_VERSION
+        )
+
+    @property
+    def later(self) -> tuple[Finding, ...]:
+        """The commits that this version cannot check, because a later one made them."""
+        return tuple(finding for finding in self.findings if finding.kind is FindingKind.LATER_VERSION)
 
     @property
     def complete(self) -> bool:
-        """True if the check looked at all objects of its scope: none was out of reach, and if the objects of commits were to be
-        checked, none was left out because it lies in another store."""
+        """True if the check looked at all commits and objects of its scope: no commit is of a later version, no object was out of
+        reach, and if the objects of commits were to be checked, none was left out because it lies in another store."""
         counts = self.counts
+        if self.later:
+            return False
         return not (counts.objects_not_checked if self.scope.committed_objects else counts.objects_out_of_reach)
 
     @property

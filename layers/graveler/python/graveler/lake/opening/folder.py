@@ -28,6 +28,7 @@ from graveler.errors import (
     CorruptError,
     ForbiddenError,
     InvalidError,
+    LaterVersionError,
     NotFoundError,
     UnavailableError,
 )
@@ -132,7 +133,7 @@ def open_folder_lake(
     memory: int | None = None,
     sources: Sequence[str] | None = None,
 ) -> Lake:
-    """Open the lake in a folder. :class:`NotFoundError` if there is none, :class:`InvalidError` for a newer format,
+    """Open the lake in a folder. :class:`NotFoundError` if there is none, :class:`LaterVersionError`,
     :class:`UnavailableError` if this user may not open it.
 
     ``base_url`` is where a server answers presigned URLs, by :func:`url_signer`; without it there are no such URLs. ``memory``
@@ -149,10 +150,7 @@ def open_folder_lake(
     except UNREADABLE as error:
         raise CorruptError(f"{str(folder / MARKER)!r} is damaged: {error}") from None
     if marker.format_version > FORMAT_VERSION:
-        raise InvalidError(
-            f"the lake in {str(folder)!r} has format {marker.format_version}; this graveler reads formats up to "
-            f"{FORMAT_VERSION}; use a newer one"
-        )
+        raise LaterVersionError(f"the lake in {str(folder)!r}", marker.format_version, FORMAT_VERSION)
     tables = SqliteTables(folder / "tables.sqlite", create=False, modes=marker.shared.modes)
     modes = marker.shared.modes
     keyring = Keyring(tables, LakeKeyFile(folder, modes))

@@ -18,6 +18,7 @@ from graveler.errors import (
     BusyError,
     CorruptError,
     InvalidError,
+    LaterVersionError,
     NotFoundError,
     ReadOnlyRepositoryError,
     RepositoryNotFoundError,
@@ -386,12 +387,10 @@ class _Item(msgspec.Struct, frozen=True):
 
 
 def decode_repository(name: str, item: Item) -> KnownRepository:
-    """Return the repository of an item. :class:`InvalidError` for one of a newer format."""
+    """Return the repository of an item. :class:`LaterVersionError` for one of a later format."""
     version = item.get("format_version")
     if isinstance(version, int) and version > FORMAT_VERSION:
-        raise InvalidError(
-            f"repository {name!r} has format {version}; this graveler reads formats up to {FORMAT_VERSION}; use a newer one"
-        )
+        raise LaterVersionError(f"repository {name!r}", version, FORMAT_VERSION)
     try:
         fields = msgspec.convert(dict(item), _Item)
     except msgspec.ValidationError as error:

@@ -25,6 +25,7 @@ from graveler.errors import (
     ForbiddenError,
     GravelerError,
     InvalidError,
+    LaterVersionError,
     NotFoundError,
     PreconditionError,
     UnavailableError,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from graveler.spark.served import ServedRepository
 
 EXIT_CODES: Final[Mapping[type[GravelerError], int]] = {
+    LaterVersionError: 10,
     InvalidError: 2,
     NotFoundError: 3,
     ConflictError: 4,

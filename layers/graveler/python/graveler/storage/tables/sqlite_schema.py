@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from graveler.errors import InvalidError, UnavailableError
+from graveler.errors import InvalidError, LaterVersionError, UnavailableError
 from graveler.storage.tables.sqlite_errors import BUSY, code_of
 
 APPLICATION_ID: Final = 0x67726176
@@ -24,7 +24,7 @@ _WAL_BYTES: Final = 64 << 20
 
 def prepare(connection: sqlite3.Connection, path: Path, busy_seconds: float) -> bool:
     """Make the table if the file is new, and return whether the file has this version; one of an older version gets it with the
-    first write. :class:`InvalidError` for a file that is not ours, or of a newer version."""
+    first write. :class:`InvalidError` for a file that is not ours, :class:`LaterVersionError`."""
     connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # of a new file; an old one keeps its own
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # F_FULLFSYNC, on macOS; nothing elsewhere
@@ -47,7 +47,8 @@ def prepare(connection: sqlite3.Connection, path: Path, busy_seconds: float) -> 
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int | None:
-    """Return the version of our table in the file; None if the file is empty. InvalidError if it holds something else."""
+    """Return the version of our table in the file; None if the file is empty. :class:`InvalidError` for another program's file,
+    :class:`LaterVersionError`."""
     # One statement, hence one moment: another process may be making the table.
     application, version, tables = connection.execute(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) "
@@ -58,10 +59,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
     if application != APPLICATION_ID:
         raise InvalidError(f"{path} is an SQLite file of another program; choose another file for the table")
     if version > FORMAT_VERSION:
-        raise InvalidError(
-            f"the table {path} has format version {version}, but this graveler reads at most {FORMAT_VERSION}; "
-            "use a newer graveler"
-        )
+        raise LaterVersionError(f"the table {path}", version, FORMAT_VERSION)
     return int(version)
 
 
