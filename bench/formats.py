@@ -108,7 +108,7 @@ def sizes_line(folder: Path, paths: list[bytes], split: SplitParameters) -> str:
     written = len(set(result.packed) - set(tree.packed))
     counts = [tree.info(number).count for number in range(len(tree))]
     ranges = HUGE / mean(counts)
-    metarange = store.open(METARANGES, name).size / len(tree) * ranges
+    metarange = store.read(METARANGES, name, None).size / len(tree) * ranges
     return (
         f"| {mean(counts):,.0f}, {max(counts):,} | {median(ones) * 1e3:.1f} ms, {max(ones) * 1e3:.0f} ms | {many:.2f} s "
         f"| {compared:.2f} s | {median(pages) * 1e3:.1f} ms | {on_disk / len(paths):.1f} | {written} "

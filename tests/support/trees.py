@@ -43,6 +43,19 @@ class MemoryFiles:
         self.files[kind, name] = data
 
 
+class StoredNotes:
+    """Notes that outlive a process, in memory."""
+
+    def __init__(self) -> None:
+        self.notes: dict[str, bytes] = {}
+
+    def get(self, name: str) -> bytes | None:
+        return self.notes.get(name)
+
+    def put(self, name: str, data: bytes) -> None:
+        self.notes[name] = data
+
+
 def new_store(files: MemoryFiles | None = None) -> TreeStore:
     return TreeStore(files or MemoryFiles(), ALONE)
 

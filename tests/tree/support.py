@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
+from graveler.errors import NotFoundError
 from graveler.model import SplitParameters
 from graveler.tree.assembler import table_file
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.range_notes import MemoryNotes
 from graveler.tree.runtime import Scratch
 from graveler.tree.store import TreeStore
@@ -47,6 +49,49 @@ class CountingNotes(MemoryNotes):
         self.puts += 1
         self.written[name] = data
         super().put(name, data)
+
+
+class MemoryParts:
+    """Reads parts of files in memory; ``reads`` notes the name and the length of each."""
+
+    def __init__(self, files: MemoryFiles, reads: list[tuple[str, int]]) -> None:
+        self.files = files
+        self.reads = reads
+
+    def get_part(self, kind: str, name: str, start: int, length: int) -> bytes:
+        part = self._file(kind, name)[start : start + length]
+        self.reads.append((name, len(part)))
+        return part
+
+    def get_end(self, kind: str, name: str, length: int) -> bytes:
+        end = self._file(kind, name)[-length:]
+        self.reads.append((name, len(end)))
+        return end
+
+    def _file(self, kind: str, name: str) -> bytes:
+        if (kind, name) not in self.files.files:
+            raise NotFoundError(name)
+        return self.files.files[kind, name]
+
+
+def described(ranges: int, seed: int = 0, first: int = 0) -> tuple[list[bytes], list[bytes]]:
+    """Last keys and packed descriptions of so many ranges that nobody wrote: a large metarange without its records. The first
+    range is number ``first``; every range ends by the rule."""
+    random = Random(seed)
+    lasts, descriptions = [], []
+    for number in range(first, first + ranges):
+        info = RangeInfo(
+            last=b"warehouse/events/%08d/part-9" % number,
+            id=random.randbytes(32),
+            first=b"warehouse/events/%08d/part-0" % number,
+            count=10,
+            size=SplitParameters().max_size,
+            total=1000,
+            suffix=random.randbytes(16),
+        )
+        lasts.append(info.last)
+        descriptions.append(info.pack())
+    return lasts, descriptions
 
 
 def keys(letters: str) -> list[bytes]:

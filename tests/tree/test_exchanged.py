@@ -16,7 +16,7 @@ from graveler.tree.tail import footer
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
 from tests.support.trees import ALONE, TINY, MemoryFiles, build_tree, new_store, packed
-from tests.tree.support import Contents, names, with_store
+from tests.tree.support import Contents, MemoryParts, names, with_store
 from tests.tree.test_files import CachedFiles
 
 Place = tuple[str, str]
@@ -163,12 +163,9 @@ def test_a_block_of_another_file_is_not_taken_for_one_of_a_closed_file() -> None
     trees = [build(new_store(files), wide, [(b"k", packed(value))]) for value in ("one", "two", "end")]
     places = [(RANGES, tree.info(0).name) for tree in trees]
     assert len({footer(files.files[place]) for place in places}) == 1, "blocks stand at the same places"
-
-    def part(kind: str, name: str, start: int, length: int) -> bytes:
-        return files.files[kind, name][start : start + length]
-
+    parts = MemoryParts(files, [])
     for exchanged in (False, True):
-        store = TreeStore(files, ALONE, max_open_bytes=1, max_block_bytes=0, part=part)
+        store = TreeStore(files, ALONE, max_open_bytes=1, max_block_bytes=0, parts=parts, on_disk=True)
         one, other = with_store(trees[0], store), with_store(trees[1], store)
         one.open(0)
         other.open(0)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.model import SplitParameters
-from graveler.tree.apply import Change, Interval, aligned, apply, common_run, reapply
+from graveler.tree.apply import Change, Interval, aligned, apply, reapply
+from graveler.tree.common_run import common_ranges
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build
@@ -104,4 +105,4 @@ def test_a_common_run_ends_at_the_first_difference(equal: list[bool], i: int, j:
     lasts = [b"%03d" % n for n in range(len(equal))]
     left = Tree(store, [b"!"] * i + lasts, [b"x"] * (i + len(equal)))
     right = Tree(store, [b"!"] * j + lasts, [b"x"] * j + [b"x" if same else b"y" for same in equal])
-    assert common_run(left, i, right, j) == (equal.index(False) if False in equal else len(equal))
+    assert common_ranges(left, i, right, j) == (equal.index(False) if False in equal else len(equal))

@@ -14,6 +14,7 @@ import msgspec
 
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
+from graveler.tree.common_run import common_ranges
 from graveler.tree.patch import Change as Change
 from graveler.tree.patch import patch_work
 from graveler.tree.range_notes import ID_BYTES
@@ -172,7 +173,7 @@ def aligned(old: Tree, new: Tree) -> Iterator[tuple[Interval, bool]]:
     """The last key where both have a cut; from ``after`` up to it they differ."""
     i = j = 0
     while i < len(old) and j < len(new):
-        run = common_run(old, i, new, j)
+        run = common_ranges(old, i, new, j)
         if run:
             if reached != after:
                 yield (after, reached), False
@@ -193,25 +194,6 @@ def aligned(old: Tree, new: Tree) -> Iterator[tuple[Interval, bool]]:
         yield (after, reached), False
         after = reached
     yield (after, None), same
-
-
-def common_run(old: Tree, i: int, new: Tree, j: int) -> int:
-    """Return the number of ranges from ``i`` and ``j`` on that are the same, file names included. Compares in steps that
-    double."""
-    longest = min(len(old) - i, len(new) - j)
-    run, step = 0, 1
-    while run < longest:
-        step = min(step, longest - run)
-        if old.packed[i + run : i + run + step] == new.packed[j + run : j + run + step] and (
-            old.lasts[i + run : i + run + step] == new.lasts[j + run : j + run + step]
-        ):
-            run += step
-            step *= 2
-        elif step == 1:
-            break
-        else:
-            step = max(1, step // 4)
-    return run
 
 
 def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], interval: Interval) -> None:

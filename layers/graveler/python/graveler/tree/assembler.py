@@ -5,16 +5,17 @@ others costs next to nothing. The result has the same format and options (``docs
 blocks make the same file.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from struct import pack
 from typing import TYPE_CHECKING, Final
 
-from xxhash import xxh3_128_digest, xxh3_128_intdigest
+from xxhash import xxh3_128, xxh3_128_digest
 
 from graveler.tree.block import BLOCK_SIZE, END_SIZE, SEQUENCE_SIZE, compress_block, encode, number
 from graveler.tree.sstable import Table, write_table
-from graveler.tree.tail import FORMAT_VERSION, PROPERTIES, Label, finished_file, packed_handle, small_table, with_label
+from graveler.tree.tail import FORMAT_VERSION, PROPERTIES, Label, file_end, packed_handle, small_table, with_label
 
 if TYPE_CHECKING:
     from graveler.tree.runtime import Scratch
@@ -62,8 +63,10 @@ class Assembler:
 
     def __init__(self) -> None:
         self.counts: list[int] = []
-        self._parts: list[bytes] = []
-        self._bounds: list[bytes] = []
+        self.bounds: list[bytes] = []
+        """The keys of the blocks in the index."""
+        self.parts: list[bytes] = []
+        """The blocks as they are stored: one by one, except for those of :meth:`copy`."""
         self._extents: list[tuple[int, int]] = []
         self._end = 0
 
@@ -71,10 +74,19 @@ class Assembler:
         """Append blocks of another file as they are, from ``start`` up to, not including, ``stop``. Their checksums, which the
         table verified when it was opened, are copied too."""
         data, extents = table.stored(start, stop)
-        self._parts.append(data)
-        self._bounds += table.bounds[start:stop]
+        self.parts.append(data)
+        self.bounds += table.bounds[start:stop]
         self._extents += [(self._end + offset, size) for offset, size in extents]
         self._end += len(data)
+        self.counts += counts
+
+    def copy_stored(self, stored: Sequence[bytes], bounds: Sequence[bytes], counts: Sequence[int]) -> None:
+        """Append blocks as :attr:`parts` of another file has them, with their keys in the index and numbers of records."""
+        self.parts += stored
+        self.bounds += bounds
+        ends = list(accumulate(map(len, stored), initial=self._end))
+        self._extents += [(start, end - start - END_SIZE) for start, end in pairwise(ends)]
+        self._end = ends[-1]
         self.counts += counts
 
     def add(self, keys: Sequence[bytes], packed: Sequence[bytes], bound: bytes | None = None) -> None:
@@ -85,8 +97,8 @@ class Assembler:
     def add_encoded(self, block: bytes, bound: bytes, records: int) -> None:
         """Append one block that is already encoded."""
         data = compress_block(block)
-        self._parts.append(data)
-        self._bounds.append(bound)
+        self.parts.append(data)
+        self.bounds.append(bound)
         self._extents.append((self._end, len(data) - END_SIZE))
         self._end += len(data)
         self.counts.append(records)
@@ -97,11 +109,10 @@ class Assembler:
         records = sum(self.counts)
         index_block = self._index()
         index = compress_block(index_block)
-        body = b"".join([*self._parts, index])
         properties = small_table(
             {
                 **_PROPERTIES,
-                b"rocksdb.creating.session.identity": _session(body),
+                b"rocksdb.creating.session.identity": _session([*self.parts, index]),
                 b"rocksdb.data.size": number(self._end),
                 b"rocksdb.index.size": number(len(index_block) + END_SIZE),
                 b"rocksdb.num.data.blocks": number(len(self.counts)),
@@ -111,15 +122,16 @@ class Assembler:
                 b"rocksdb.tail.start.offset": number(self._end),
             }
         )
-        named = {PROPERTIES: packed_handle((len(body), len(properties) - END_SIZE))}
-        data = finished_file(body + properties, named, (self._end, len(index) - END_SIZE), label)
-        return data, xxh3_128_digest(index_block)
+        position = self._end + len(index)
+        named = {PROPERTIES: packed_handle((position, len(properties) - END_SIZE))}
+        end = file_end(position + len(properties), named, (self._end, len(index) - END_SIZE), label)
+        return b"".join([*self.parts, index, properties, end]), xxh3_128_digest(index_block)
 
     def _index(self) -> bytes:
         """Return the index block. Its entries have no value length, and every one is a restart point."""
         parts = [
             b"\0" + number(len(bound)) + bound + number(offset) + number(size)
-            for bound, (offset, size) in zip(self._bounds, self._extents, strict=True)
+            for bound, (offset, size) in zip(self.bounds, self._extents, strict=True)
         ]
         starts = [0, *accumulate(map(len, parts[:-1]))]
         return b"".join(parts) + pack(f"<{len(starts) + 1}I", *starts, len(starts))
@@ -142,9 +154,26 @@ def fit_one_block(keys: Sequence[bytes], packed: Sequence[bytes]) -> bool:
     return most > 0 and sum(map(len, keys)) + sum(map(len, packed)) <= most
 
 
-def _session(contents: bytes) -> bytes:
-    """Return a digest in the form of a session ID: RocksDB's caches tell files apart by the session that wrote them."""
-    rest = xxh3_128_intdigest(contents)
+def even_parts(keys: Sequence[bytes], packed: Sequence[bytes], parts: int) -> Iterator[tuple[int, int]]:
+    """Cut records into ``parts`` of about equal size, or one each if they are fewer. Yields the number of each part's first
+    record, and of the one behind its last."""
+    parts = min(parts, len(keys))
+    sizes = [0, *accumulate(len(key) + len(value) for key, value in zip(keys, packed, strict=True))]
+    begin = 0
+    for part in range(1, parts + 1):
+        end = max(begin + 1, bisect_left(sizes, sizes[-1] * part // parts))
+        end = len(keys) if part == parts else min(end, len(keys) - (parts - part))
+        yield begin, end
+        begin = end
+
+
+def _session(parts: Iterable[bytes]) -> bytes:
+    """Return a digest of a file's parts in the form of a session ID: RocksDB's caches tell files apart by the session that wrote
+    them."""
+    hashed = xxh3_128()
+    for part in parts:
+        hashed.update(part)
+    rest = hashed.intdigest()
     digits = bytearray()
     for _ in range(_SESSION_CHARS):
         rest, digit = divmod(rest, len(_BASE_36))

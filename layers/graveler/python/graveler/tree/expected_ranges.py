@@ -10,6 +10,7 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from graveler.tree.common_run import equal_contents
 from graveler.tree.listing import prefix_end
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.tree import Tree
@@ -29,16 +30,19 @@ def expect_next(read_ahead: "ReadAhead | None", ranges: Iterator[RangeInfo]) -> 
 
 
 def differing(old: Tree, new: Tree, start: bytes, end: bytes | None) -> Iterator[RangeInfo]:
-    """Yield the ranges between these keys that the two trees do not have in common. 1 µs a range."""
+    """Yield the ranges between these keys that the two trees do not have in common. 1 µs each, and :func:`equal_contents` of the
+    others."""
     i, j = bisect_left(old.lasts, start), bisect_left(new.lasts, start)
     while i < len(old) or j < len(new):
+        if run := equal_contents(old, i, new, j):
+            i, j = i + run, j + run
+            continue
         of_left = j >= len(new) or (i < len(old) and old.lasts[i] <= new.lasts[j])
         if of_left and i < len(old) and j < len(new) and old.lasts[i] == new.lasts[j]:
-            if old.range_id(i) != new.range_id(j):
-                if _is_behind(old, i, end):
-                    return
-                yield old.info(i)
-                yield new.info(j)
+            if _is_behind(old, i, end):
+                return
+            yield old.info(i)
+            yield new.info(j)
             i, j = i + 1, j + 1
             continue
         tree, number = (old, i) if of_left else (new, j)
@@ -70,9 +74,10 @@ def _changed(base: Tree, side: Tree) -> Iterator[Span]:
     """Yield the spans where ranges of the two differ, in order; spans of the same tree may touch and overlap."""
     i = j = 0
     while i < len(base) or j < len(side):
-        if i < len(base) and j < len(side) and base.lasts[i] == side.lasts[j]:
-            if base.range_id(i) != side.range_id(j):
-                yield min(base.info(i).first, side.info(j).first), base.lasts[i]
+        if run := equal_contents(base, i, side, j):
+            i, j = i + run, j + run
+        elif i < len(base) and j < len(side) and base.lasts[i] == side.lasts[j]:
+            yield min(base.info(i).first, side.info(j).first), base.lasts[i]
             i, j = i + 1, j + 1
         elif j == len(side) or (i < len(base) and base.lasts[i] < side.lasts[j]):
             yield base.info(i).first, base.lasts[i]

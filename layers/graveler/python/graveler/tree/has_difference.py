@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from graveler.tree.common_run import equal_contents
 from graveler.tree.diff import diff
 from graveler.tree.key_range import KeyRange
 from graveler.tree.tree import Tree
@@ -13,7 +14,7 @@ def differ(old: Tree, new: Tree, start: bytes = b"", end: bytes | None = None) -
 
     Opens nothing if the ranges that cover the interval are the same on both sides; otherwise some of those that differ.
     """
-    if _cover(old, start, end) == _cover(new, start, end):
+    if not _covers_differ(old, new, start, end):
         return False
     return next(diff(old, new, start, end), None) is not None
 
@@ -35,11 +36,19 @@ def _differ_between(old: Tree, new: Tree, key_ranges: Sequence[KeyRange]) -> boo
     start = min((keys.start for keys in key_ranges), default=b"")
     ends = [keys.end for keys in key_ranges if keys.end is not None]
     end = max(ends) if ends and len(ends) == len(key_ranges) else None
-    return _cover(old, start, end) != _cover(new, start, end)
+    return _covers_differ(old, new, start, end)
 
 
-def _cover(tree: Tree, start: bytes, end: bytes | None) -> list[bytes]:
-    """Return the IDs of the ranges that may hold keys of the interval."""
-    begin = bisect_left(tree.lasts, start)
-    stop = len(tree) if end is None else min(bisect_left(tree.lasts, end) + 1, len(tree))
-    return [tree.range_id(number) for number in range(begin, stop)]
+def _covers_differ(old: Tree, new: Tree, start: bytes, end: bytes | None) -> bool:
+    """Return whether the ranges that may hold keys of the interval differ in number or contents. Opens nothing."""
+    begin, stop = _cover(old, start, end)
+    other_begin, other_stop = _cover(new, start, end)
+    length = stop - begin
+    return length != other_stop - other_begin or equal_contents(old, begin, new, other_begin, length) < length
+
+
+def _cover(tree: Tree, start: bytes, end: bytes | None) -> tuple[int, int]:
+    """Return the numbers of the ranges that may hold keys of the interval: the first, and the one behind the last."""
+    return bisect_left(tree.lasts, start), len(tree) if end is None else min(
+        bisect_left(tree.lasts, end) + 1, len(tree)
+    )

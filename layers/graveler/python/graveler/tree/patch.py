@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from graveler.model import SplitParameters
-from graveler.tree.assembler import Assembler
+from graveler.tree.assembler import Assembler, even_parts
 from graveler.tree.block import BLOCK_SIZE, SEQUENCE_SIZE, encode, entries
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.range_name import DIGEST_BYTES, chunk_digest, chunk_ends, suffix
@@ -359,14 +359,8 @@ def _add(assembler: Assembler, block: _Changed, bound: bytes) -> None:
         assembler.add_encoded(block.encoded, bound, block.count)
         return
     keys, packed = block.records
-    parts = min(-(-size // BLOCK_SIZE), len(keys))
-    sizes = [0, *accumulate(len(key) + len(value) for key, value in zip(keys, packed, strict=True))]
-    begin = 0
-    for part in range(1, parts + 1):
-        end = max(begin + 1, bisect_left(sizes, sizes[-1] * part // parts))
-        end = len(keys) if part == parts else min(end, len(keys) - (parts - part))
-        assembler.add(keys[begin:end], packed[begin:end], bound if part == parts else None)
-        begin = end
+    for begin, end in even_parts(keys, packed, -(-size // BLOCK_SIZE)):
+        assembler.add(keys[begin:end], packed[begin:end], bound if end == len(keys) else None)
 
 
 def _by_block(table: Table, changes: Sequence[Change]) -> Iterator[tuple[int, list[Change]]]:

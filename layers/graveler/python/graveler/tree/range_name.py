@@ -12,13 +12,14 @@ chunk digests at hand only hashes the chunks that a change touches, and these di
 import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 DIGEST_BYTES: Final = 32
 """Size in bytes of a record ID and of a chunk's digest."""
 SUFFIX_BYTES: Final = 16
 
+_HASHED_AT_ONCE: Final = 1000
 _ENDS: Final = re.compile(b"[\x00-\x07]")
 
 
@@ -49,4 +50,8 @@ def suffix(digests: bytes) -> bytes:
 
 def plain_suffix(packed: Iterable[bytes]) -> bytes:
     """Return the second part of a metarange's name: no chunks. Ranges written before chunks existed have such names too."""
-    return sha256(b"".join(packed)).digest()[:SUFFIX_BYTES]
+    hashed = sha256()
+    descriptions = iter(packed)
+    while some := b"".join(islice(descriptions, _HASHED_AT_ONCE)):
+        hashed.update(some)
+    return hashed.digest()[:SUFFIX_BYTES]

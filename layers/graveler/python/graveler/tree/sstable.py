@@ -253,7 +253,7 @@ class Table(Lookups):
                     self.label = read_label(data, handle)
             verify(data, *index)
             contents = decompress_block(data, *index)
-            self.bounds, self._handles = _index(contents)
+            self.bounds, self._handles = index_entries(contents)
             for handle in self._handles:
                 verify(data, *handle)
         except (IndexError, StructError, ValueError) as error:
@@ -410,12 +410,12 @@ def layout_of(data: bytes, keys: Sequence[bytes]) -> tuple[bytes, list[int]]:
     _, index = footer(data)
     contents = decompress_block(data, *index)
     stops = [0]
-    for bound in _index(contents)[0]:
+    for bound in index_entries(contents)[0]:
         stops.append(bisect_right(keys, bound, stops[-1]))
     return xxh3_128_digest(contents), [stop - start for start, stop in pairwise(stops)]
 
 
-def _index(block: bytes) -> tuple[list[bytes], list[tuple[int, int]]]:
+def index_entries(block: bytes) -> tuple[list[bytes], list[tuple[int, int]]]:
     """Return for each block of records a key that is not below its last and below the next block's first one, and its handle.
 
     Entries of an index have no value length, and every one is a restart point.

@@ -47,6 +47,19 @@ class TreeFiles(Protocol):
         ...
 
 
+class Parts(Protocol):
+    """Reading of parts of the files."""
+
+    def get_part(self, kind: str, name: str, start: int, length: int) -> bytes:
+        """Return some of the file's bytes: fewer at its end. :class:`graveler.errors.NotFoundError`."""
+        ...
+
+    def get_end(self, kind: str, name: str, length: int) -> bytes:
+        """Return the file's last bytes, at least ``length`` of them; fewer only if that is all of it.
+        :class:`graveler.errors.NotFoundError`."""
+        ...
+
+
 class Expected(Protocol):
     """The expected contents of a file. ``first`` and ``last`` bound its keys, where they are known."""
 
@@ -73,8 +86,9 @@ class TreeStore:
     same. ``notes`` stores the notes that speed up rewriting a range; in this process's memory by default. ``on_hit`` is called,
     in any thread, whenever a file is read that is still open.
 
-    ``part`` reads some bytes of a file (kind, name, offset, length). Pass it if that is as cheap as from a disk: then the indexes
-    of files that are closed to make room stay in memory, so that looking up a record anywhere reads a block and not its file.
+    ``parts`` reads some bytes of a file: then a lookup in a large metarange does not read all of it. ``on_disk`` says that this
+    is as cheap as from a disk: then the indexes of ranges that are closed to make room stay in memory, too, so that looking up
+    a record anywhere reads a block and not its file.
     """
 
     def __init__(
@@ -86,15 +100,17 @@ class TreeStore:
         max_block_bytes: int = 152 << 20,
         notes: Notes | None = None,
         on_hit: "Callable[[], None] | None" = None,
-        part: "Callable[[str, str, int, int], bytes] | None" = None,
+        parts: Parts | None = None,
+        on_disk: bool = False,
     ) -> None:
         self.files = files
         self.runtime = runtime
-        self._part = part
+        self._parts = parts
+        self._on_disk = on_disk
         self._on_hit = on_hit
         self._max_open_bytes = max_open_bytes
-        self._open: OrderedDict[tuple[str, str], Table] = OrderedDict()
-        """By kind and name."""
+        self._open: OrderedDict[str, Table] = OrderedDict()
+        """Ranges, by name. Of metaranges there are trees."""
         self._open_bytes = 0
         self._closed: OrderedDict[str, ClosedTable] = OrderedDict()
         """Ranges, by name."""
@@ -180,13 +196,13 @@ class TreeStore:
 
     def _fetch_ahead(self, info: "RangeInfo") -> None:
         with self._lock:
-            at_hand = (RANGES, info.name) in self._open or info.name in self._closed
+            at_hand = info.name in self._open or info.name in self._closed
             if not at_hand and self._being_fetched(info.name) is None:
                 self._coming[info.name] = self.runtime.read(self._arrive, info)
 
     def _arrive(self, info: "RangeInfo") -> Table:
         try:
-            return self._fetched(RANGES, info.name, info)
+            return self._fetched(info.name, info)
         finally:
             with self._lock:
                 self._coming.pop(info.name, None)
@@ -195,8 +211,8 @@ class TreeStore:
         coming = self._coming.get(name)
         return None if coming is None or coming.is_lost else coming
 
-    def open(self, kind: str, name: str, expected: Expected | None = None) -> Table:
-        """Return the file's table; one request unless it is open already. A copy that is damaged, or another file's, is dropped
+    def open(self, name: str, expected: Expected | None = None) -> Table:
+        """Return a range's table; one request unless it is open already. A copy that is damaged, or another file's, is dropped
         and fetched again.
 
         :class:`DamagedFileError` if the store's own file is missing, damaged, or another one than its name says (law F5), judged
@@ -205,8 +221,8 @@ class TreeStore:
         for read_ahead in self._read_aheads:
             read_ahead.opening(name)
         with self._lock:
-            table = self._still_open(kind, name)
-        return self._fetched_or_coming(kind, name, expected) if table is None else table
+            table = self._still_open(name)
+        return self._fetched_or_coming(name, expected) if table is None else table
 
     def recall(self, description: bytes, key: bytes) -> bytes | None:
         """Return the packed record of ``key`` in the range with this description, if it was looked up lately
@@ -225,29 +241,40 @@ class TreeStore:
         for read_ahead in self._read_aheads:
             read_ahead.opening(name)
         with self._lock:
-            table = self._still_open(RANGES, name)
+            table = self._still_open(name)
             closed = self._closed.get(name) if table is None else None
             if closed is not None:
                 self._closed.move_to_end(name)
                 return closed
-        return self._fetched_or_coming(RANGES, name, expected) if table is None else table
+        return self._fetched_or_coming(name, expected) if table is None else table
 
-    def _still_open(self, kind: str, name: str) -> Table | None:
-        table = self._open.get((kind, name))
+    def _still_open(self, name: str) -> Table | None:
+        table = self._open.get(name)
         if table is not None:
-            self._open.move_to_end((kind, name))
+            self._open.move_to_end(name)
             if self._on_hit is not None:
                 self._on_hit()
         return table
 
-    def _fetched_or_coming(self, kind: str, name: str, expected: Expected | None) -> Table:
-        coming = self._being_fetched(name) if self._coming and kind == RANGES else None
+    def _fetched_or_coming(self, name: str, expected: Expected | None) -> Table:
+        coming = self._being_fetched(name) if self._coming else None
         if coming is not None:
             with suppress(GravelerError):  # the fetch below reports the error
                 return coming.result()
-        return self._fetched(kind, name, expected)
+        return self._fetched(name, expected)
 
-    def _fetched(self, kind: str, name: str, expected: Expected | None) -> Table:
+    def _fetched(self, name: str, expected: Expected | None) -> Table:
+        table = self.read(RANGES, name, expected)
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = table
+                self._open_bytes += table.size
+                self._close_some()
+        return table
+
+    def read(self, kind: str, name: str, expected: Expected | None) -> Table:
+        """Return the file's table, for a caller that keeps what it needs of it: the file is not kept open. One request. Errors as
+        of :meth:`open`."""
         try:
             try:
                 table = self._read(kind, name, expected, fresh=False)
@@ -258,14 +285,18 @@ class TreeStore:
         except NotFoundError:
             wrong = "is missing from the object store"
         else:
-            with self._lock:
-                if (kind, name) not in self._open:
-                    self._open[kind, name] = table
-                    self._open_bytes += table.size
-                    self._close_some()
             return table
         first_key, last_key = (None, None) if expected is None else (expected.first, expected.last)
         raise DamagedFileError(kind[:-1], name, wrong, first_key, last_key)
+
+    def metarange_end(self, name: str, length: int) -> "tuple[bytes, Callable[[int, int], bytes]] | None":
+        """Return the last bytes of a metarange's file, as of :meth:`Parts.get_end`, and what reads others. None if parts cannot
+        be read, or the file is missing: then :meth:`read` says more."""
+        if self._parts is None:
+            return None
+        with suppress(NotFoundError):
+            return self._parts.get_end(METARANGES, name, length), partial(self._parts.get_part, METARANGES, name)
+        return None
 
     def _read(self, kind: str, name: str, expected: Expected | None, *, fresh: bool) -> Table:
         table = Table(self.files.get(kind, name, fresh=fresh), self._blocks)
@@ -277,11 +308,11 @@ class TreeStore:
     def _close_some(self) -> None:
         """Close the least recently used files until the rest fits."""
         while self._open_bytes > self._max_open_bytes and len(self._open) > 1:
-            (kind, name), table = self._open.popitem(last=False)
+            name, table = self._open.popitem(last=False)
             self._open_bytes -= table.size
-            if self._part is None or kind != RANGES or name in self._closed:
+            if self._parts is None or not self._on_disk or name in self._closed:
                 continue
-            self._closed[name] = ClosedTable(table, partial(self._part, kind, name))
+            self._closed[name] = ClosedTable(table, partial(self._parts.get_part, RANGES, name))
             self._closed_blocks += len(table)
             while self._closed_blocks > _CLOSED_BLOCKS:
                 _, forgotten = self._closed.popitem(last=False)

@@ -20,7 +20,7 @@ FORMAT_VERSION: Final = 5
 PROPERTIES: Final = b"rocksdb.properties"
 LABEL: Final = b"graveler.label"
 _MAGIC: Final = 0x88E241B785F4CFF7
-_FOOTER_SIZE: Final = 53
+FOOTER_SIZE: Final = 53
 """Checksum type, two handles, padding, version and magic."""
 _XXH3: Final = 4
 _VERSION_AND_MAGIC: Final = Layout("<IQ")
@@ -68,32 +68,31 @@ def read_label(data: bytes, handle: Handle) -> Label:
 def with_label(data: bytes, label: Label) -> bytes:
     """Return a table file, which has no label yet, with this label. 30 µs for 500 KB."""
     metaindex, index = footer(data)
-    body = data[: metaindex[0]]
-    blocks = dict(zip(*entries(decompress_block(data, *metaindex), 0), strict=True))
-    return finished_file(body, blocks, index, label)
+    named = dict(zip(*entries(decompress_block(data, *metaindex), 0), strict=True))
+    return data[: metaindex[0]] + file_end(metaindex[0], named, index, label)
 
 
-def finished_file(body: bytes, named: Mapping[bytes, bytes], index: Handle, label: Label | None = None) -> bytes:
-    """Return the file that begins with ``body`` and continues with the label, the metaindex (``named``: names and packed handles)
-    and the footer."""
+def file_end(position: int, named: Mapping[bytes, bytes], index: Handle, label: Label | None = None) -> bytes:
+    """Return the end of a file, from ``position`` on: the label, the metaindex (``named``: names and packed handles) and the
+    footer."""
     blocks = b""
     if label is not None:
         contents = _encode(label)
-        named = {**named, LABEL: packed_handle((len(body), len(contents)))}
+        named = {**named, LABEL: packed_handle((position, len(contents)))}
         blocks = plain_block(contents)
     metaindex = small_table(named)
-    position = len(body) + len(blocks), len(metaindex) - END_SIZE
-    head = bytes([_XXH3]) + packed_handle(position) + packed_handle(index)
-    end = head.ljust(_FOOTER_SIZE - _VERSION_AND_MAGIC.size, b"\0") + _VERSION_AND_MAGIC.pack(FORMAT_VERSION, _MAGIC)
-    return b"".join([body, blocks, metaindex, end])
+    place = position + len(blocks), len(metaindex) - END_SIZE
+    head = bytes([_XXH3]) + packed_handle(place) + packed_handle(index)
+    end = head.ljust(FOOTER_SIZE - _VERSION_AND_MAGIC.size, b"\0") + _VERSION_AND_MAGIC.pack(FORMAT_VERSION, _MAGIC)
+    return b"".join([blocks, metaindex, end])
 
 
 def footer(data: bytes) -> tuple[Handle, Handle]:
     """Return the handles of the metaindex and the index block. :class:`MalformedTableError` if this is not a table of ours."""
-    if len(data) < _FOOTER_SIZE:
+    if len(data) < FOOTER_SIZE:
         raise MalformedTableError(f"truncated to {len(data)} bytes")
-    end = data[-_FOOTER_SIZE:]
-    version, magic = _VERSION_AND_MAGIC.unpack_from(end, _FOOTER_SIZE - _VERSION_AND_MAGIC.size)
+    end = data[-FOOTER_SIZE:]
+    version, magic = _VERSION_AND_MAGIC.unpack_from(end, FOOTER_SIZE - _VERSION_AND_MAGIC.size)
     if magic != _MAGIC:
         raise MalformedTableError("does not end like a table (it is truncated, or another kind of file)")
     if version != FORMAT_VERSION or end[0] != _XXH3:
@@ -103,6 +102,12 @@ def footer(data: bytes) -> tuple[Handle, Handle]:
     metaindex, position = read_handle(end, 1)
     index, _ = read_handle(end, position)
     return metaindex, index
+
+
+def file_size(end: bytes) -> int:
+    """Return the size in bytes of the file that ends so. :class:`MalformedTableError` if this is not a table of ours."""
+    (offset, size), _ = footer(end)
+    return offset + size + END_SIZE + FOOTER_SIZE
 
 
 def read_handle(data: bytes, position: int) -> tuple[Handle, int]:

@@ -76,10 +76,10 @@ class TreeWriter:
         self._size = 0
         self._before_window = (0, 0)
         """Number and size of records that surely come before those that :func:`graveler.tree.split.slack` looks at."""
-        self._tree = Tree(store)
+        self._existing = tuple(existing)
+        self._tree = Tree(store, made_of=self._existing)
         self._tail_open = False
         """True if the last range taken ended with its tree's data and not by the rule: the next record reopens it."""
-        self._existing = tuple(existing)
         self._stop = stop
         self._progress = progress
         self._ranges_reported = 0

@@ -52,8 +52,7 @@ class TreeSettings(Struct, frozen=True, kw_only=True):
             writes_at_once=self.writes_at_once,
             reads_at_once=self.reads_at_once,
         )
-        part = files.get_part if self.on_disk else None
-        store = TreeStore(files, runtime, notes=notes, on_hit=self.found_open, part=part)
+        store = TreeStore(files, runtime, notes=notes, on_hit=self.found_open, parts=files, on_disk=self.on_disk)
         if self.memory is not None:
             store.limit(self.memory)
         return store, notes if self.serves_pages else None

@@ -107,7 +107,7 @@ class ObjectReader(StateReader):
             tokens = staging_tokens(resolved)
             staged = self._staged.get(tokens, key) if tokens else None
             self._note(read, resolved, tokens)
-        packed = self._tree(resolved.commit_id).get(key) if staged is None else staged.packed
+        packed = self._get(resolved.commit_id, key) if staged is None else staged.packed
         if packed is None:
             raise ObjectNotFoundError(read.path, ref)
         return self.codec.decode(key, packed, read.path)

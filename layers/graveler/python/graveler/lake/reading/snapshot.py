@@ -22,14 +22,21 @@ _NONE: Final[Records] = ([], [])
 
 
 class Snapshot:
-    """A reader of one state's records. ``load`` returns the commit's tree, and is called on the first lookup in it; ``tokens``
-    from the newest on, none for a committed state.
+    """A reader of one state's records. ``load`` returns the commit's tree, and is called when it is first needed; ``get`` returns
+    a record of it, or None, for less where nothing else is needed. ``tokens`` from the newest on, none for a committed state.
 
     Valid as long as a request may last (``staging.cleanup``); longer work takes a new one and continues after its last key.
     """
 
-    def __init__(self, load: Callable[[], Tree], staged: StagedChanges, tokens: Sequence[Token] = ()) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Tree],
+        get: Callable[[bytes], bytes | None],
+        staged: StagedChanges,
+        tokens: Sequence[Token] = (),
+    ) -> None:
         self._load = load
+        self._get = get
         self._tree: Tree | None = None
         self._staged = StagedReader(staged, tokens)
 
@@ -57,7 +64,7 @@ class Snapshot:
             staged = self._staged.get(key)
             if staged is not None:
                 return staged.packed
-        return self._committed().get(key)
+        return self._get(key) if self._tree is None else self._tree.get(key)
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
         """Return the packed records, or None, of ascending keys. One table read for each hundred (none without tokens); unless

@@ -125,6 +125,13 @@ class StateReader:
             latest = self._latest = commit_id, self._tree_of(self._branches.commit(commit_id))
         return latest[1]
 
+    def _get(self, commit_id: CommitID, key: bytes) -> bytes | None:
+        """Return the packed record of a key in a commit, or None, without loading the commit's tree for it."""
+        latest = self._latest
+        if latest is not None and latest[0] == commit_id:
+            return latest[1].get(key)
+        return self._trees.get(self._branches.commit(commit_id).metarange, key)
+
     def _tree_of(self, commit: Commit) -> Tree:
         return self._trees.load(commit.metarange)
 
@@ -137,7 +144,8 @@ class StateReader:
 
     def _snapshot_of(self, resolved: Resolved) -> tuple[Snapshot, CommitID]:
         tokens = staging_tokens(resolved)
-        return Snapshot(partial(self._tree, resolved.commit_id), self._staged, tokens), resolved.commit_id
+        load, get = partial(self._tree, resolved.commit_id), partial(self._get, resolved.commit_id)
+        return Snapshot(load, get, self._staged, tokens), resolved.commit_id
 
 
 def staging_tokens(resolved: Resolved) -> tuple[Token, ...]:

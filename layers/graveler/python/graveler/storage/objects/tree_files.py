@@ -75,6 +75,19 @@ class ImmutableFiles:
         read."""
         return self._objects.get_range(self._key(kind, name), start, length)
 
+    def get_end(self, kind: str, name: str, length: int) -> bytes:
+        """Return the file's last bytes, at least ``length`` of them; fewer only if that is all of it. Raises ObjectMissingError.
+        Cost: nothing if a fresh copy is cached, which is returned as a whole; otherwise one object read."""
+        key = self._key(kind, name)
+        require_cached()
+        entry = f"{self._cached_as}-{kind}-{name}"
+        if self._cache is not None and (copy := self._cache.get(entry)) is not None and not copy.due:
+            return copy.data
+        end = self._objects.get_range(key, -length, length)
+        if self._cache is not None and len(end) < length:
+            self._cache.put(entry, end)
+        return end
+
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Make the file durable under this name. An existing one stays, and is made young if it is older than half the grace
         period, so that no sweep that has seen the old one removes it. Cost: one object write; a head if it existed, or if the

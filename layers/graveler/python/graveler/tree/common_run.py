@@ -1,0 +1,80 @@
+"""Equal stretches of two sorted lists of records, or of range descriptions: they are compared by slices, in steps that double, so
+the interpreter works once a step and not once a record."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from graveler.tree.tree import Tree
+
+_LARGEST: Final = 4096
+"""Largest step. A slice is a copy, which a difference in it makes worthless."""
+
+
+def common_run(
+    keys: Sequence[bytes],
+    packed: Sequence[bytes],
+    i: int,
+    other_keys: Sequence[bytes],
+    other_packed: Sequence[bytes],
+    j: int,
+    most: int | None = None,
+) -> int:
+    """Return the number of records from ``i`` and ``j`` on that are the same to the byte, at most ``most``. 10 ns each where both
+    lists hold the same objects, 30 ns where they hold copies."""
+    longest = min(len(keys) - i, len(other_keys) - j)
+    if most is not None and most < longest:
+        longest = most
+    run, step = 0, 1
+    while run < longest:
+        step = min(step, longest - run)
+        a, b = i + run, j + run
+        if packed[a : a + step] == other_packed[b : b + step] and keys[a : a + step] == other_keys[b : b + step]:
+            run += step
+            step = min(2 * step, _LARGEST)
+        elif step == 1:
+            break
+        else:
+            step = max(1, step // 4)
+    return run
+
+
+def common_ranges(tree: "Tree", i: int, other: "Tree", j: int, most: int | None = None) -> int:
+    """Return the number of ranges from ``i`` and ``j`` on that are the same, file names included; at most ``most``. Cost:
+    :func:`common_run`."""
+    return common_run(tree.lasts, tree.packed, i, other.lasts, other.packed, j, most)
+
+
+def equal_contents(tree: "Tree", i: int, other: "Tree", j: int, most: int | None = None) -> int:
+    """Return the number of ranges from ``i`` and ``j`` on with equal IDs, at most ``most``, whatever their names pin besides.
+    Cost: :func:`common_run`, and 0.3 µs for each range whose name differs."""
+    longest = min(len(tree) - i, len(other) - j)
+    longest = longest if most is None else min(longest, most)
+    run = 0
+    while run < longest:
+        run += common_ranges(tree, i + run, other, j + run, longest - run)
+        if run == longest or tree.range_id(i + run) != other.range_id(j + run):
+            break
+        run += 1
+    return run
+
+
+def shared_runs(
+    tree: "Tree", other: "Tree", start: int = 0, stop: int | None = None
+) -> "Iterator[tuple[int, int, int]]":
+    """Yield the stretches of ranges that two trees have in common, in order: the first number in ``tree``, from ``start`` up to
+    ``stop``, that in ``other``, and the length. Cost: :func:`common_run`, and some µs for each range of ``tree`` that ``other``
+    has not."""
+    stop = len(tree) if stop is None else stop
+    i = start
+    j = bisect_left(other.lasts, tree.lasts[i]) if i < stop else 0
+    while i < stop and j < len(other):
+        run = common_ranges(tree, i, other, j, stop - i)
+        if run:
+            yield i, j, run
+        i, j = i + max(run, 1), j + run
+        if i < stop:
+            j = bisect_left(other.lasts, tree.lasts[i], j)

@@ -1,0 +1,283 @@
+"""Large metaranges cost what changes: names, files and lookups are those of metaranges that were made as a whole, and unchanged
+parts are neither packed, nor hashed, nor read again."""
+
+from bisect import bisect_left
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graveler.errors import DamagedFileError
+from graveler.model import MetarangeName, SplitParameters
+from graveler.tree.common_run import equal_contents, shared_runs
+from graveler.tree.metarange_file import LARGE, spliced_record_ids
+from graveler.tree.metarange_lookup import END_BYTES
+from graveler.tree.range_info import RangeInfo
+from graveler.tree.range_notes import ID_BYTES
+from graveler.tree.record import record_ids
+from graveler.tree.sstable import Table, write_table
+from graveler.tree.store import METARANGES, RANGES, TreeStore
+from graveler.tree.tail import Label
+from graveler.tree.tree import Tree, Trees
+from graveler.tree.writer import build
+from tests.support.campaigns import examples
+from tests.support.trees import ALONE, MemoryFiles, StoredNotes, new_store, packed
+from tests.tree.support import LAW, MemoryParts, described
+
+SIZE = LARGE + 500
+LASTS, DESCRIPTIONS = described(SIZE)
+FOR_SCATTERED = 12_000
+"""So many ranges make a file that is not read whole."""
+
+
+def edited(
+    lasts: list[bytes], descriptions: list[bytes], edits: list[tuple[int, str]]
+) -> tuple[list[bytes], list[bytes]]:
+    """The descriptions after edits at some places: replaced, removed, another one put before, or the same with another name."""
+    table = dict(zip(lasts, descriptions, strict=True))
+    for number, (place, kind) in enumerate(edits):
+        last = lasts[place % len(lasts)]
+        description = table.get(last)
+        if kind == "remove":
+            table.pop(last, None)
+        elif kind == "insert":
+            (before,), (other,) = described(1, seed=number + 1, first=int(last[17:25]))
+            table[before[:-1] + b"5"] = other
+        elif kind == "rename" and description is not None:
+            info = RangeInfo.unpack(last, description)
+            table[last] = RangeInfo(
+                last, info.id, info.first, info.count, info.size, info.total, b"%016d" % number
+            ).pack()
+        elif description is not None:
+            (_,), (table[last],) = described(1, seed=number + 1, first=int(last[17:25]))
+    return sorted(table), [table[last] for last in sorted(table)]
+
+
+edit = st.tuples(st.integers(0, SIZE - 1), st.sampled_from(["replace", "remove", "insert", "rename"]))
+near_each_other = st.tuples(st.integers(0, SIZE - 1), st.lists(st.integers(0, 90), max_size=40)).flatmap(
+    lambda chosen: st.tuples(
+        *[st.tuples(st.just(chosen[0] + step), st.sampled_from(["replace", "remove", "insert"])) for step in chosen[1]]
+    ).map(list)
+)
+some_edits = st.lists(edit, max_size=12) | near_each_other
+
+
+@settings(LAW, max_examples=examples(60))
+@given(st.lists(some_edits, min_size=1, max_size=4))
+def test_a_metarange_made_of_another_one_is_the_one_made_as_a_whole(history: list[list[tuple[int, str]]]) -> None:
+    files = MemoryFiles()
+    store = new_store(files)
+    tree = Tree(store, LASTS, DESCRIPTIONS)
+    tree.save()
+    for edits in history:
+        tree = Tree(store, *edited(tree.lasts, tree.packed, edits), made_of=(tree,))
+        name = tree.save()
+        assert name == Tree(store, tree.lasts, tree.packed).name()
+        table = Table(files.files[METARANGES, name])
+        records = [record for block in table.blocks() for record in zip(*block, strict=True)]
+        assert records == list(zip(tree.lasts, tree.packed, strict=True))
+        assert [table.get(last) for last in tree.lasts[::37]] == tree.packed[::37]
+        assert table.measures() == (len(tree), sum(map(len, tree.lasts)))
+        for number in range(1, len(table)):
+            assert table.bounds[number - 1] < table.read(number)[0][0], (
+                "a block's bound is below the next one's first key"
+            )
+        assert not tree.made_of, "what a tree was made of may be forgotten once it is saved"
+
+
+def test_of_a_metarange_that_was_saved_one_change_packs_a_block_and_hashes_a_description() -> None:
+    store = new_store(MemoryFiles())
+    before = Tree(store, LASTS, DESCRIPTIONS)
+    before.save()
+    tree = Tree(store, *edited(LASTS, DESCRIPTIONS, [(700, "replace")]), made_of=(before,))
+    marks = b"".join(b"%032d" % number for number in range(SIZE))
+    spliced = spliced_record_ids(tree, [(before, marks)])
+    computed = [n for n in range(SIZE) if spliced[n * ID_BYTES : (n + 1) * ID_BYTES] != b"%032d" % n]
+    assert computed == [700]
+    tree.save()
+    assert before._blocks is not None
+    assert tree._blocks is not None
+    stored = {id(block) for block in before._blocks.stored}
+    assert sum(id(block) not in stored for block in tree._blocks.stored) == 1
+    assert len(tree._blocks.stored) == len(before._blocks.stored) > 10
+
+
+def test_commits_that_append_one_range_each_do_not_leave_a_block_each() -> None:
+    store = new_store(MemoryFiles())
+    tree = Tree(store, LASTS, DESCRIPTIONS)
+    tree.save()
+    assert tree._blocks is not None
+    before = len(tree._blocks.stored)
+    for number in range(300):
+        (last,), (description,) = described(1, seed=number, first=SIZE + number)
+        tree = Tree(store, [*tree.lasts, last], [*tree.packed, description], made_of=(tree,))
+        tree.save()
+    assert tree._blocks is not None
+    assert len(tree._blocks.stored) <= before * (SIZE + 300) / SIZE * 1.5
+
+
+def test_small_metaranges_are_written_as_ever_and_make_no_note() -> None:
+    notes = StoredNotes()
+    store = TreeStore(MemoryFiles(), ALONE, notes=notes)
+    for size in (1, 50, LARGE - 1):
+        before = Tree(store, LASTS[:size], DESCRIPTIONS[:size])
+        before.save()
+        after = Tree(store, *edited(LASTS[:size], DESCRIPTIONS[:size], [(0, "replace")]), made_of=(before,))
+        after.save()
+        assert before._blocks is None
+        assert after._blocks is None
+    assert not notes.notes
+
+
+@settings(LAW, max_examples=examples(60))
+@given(st.data())
+def test_a_damaged_missing_or_foreign_note_changes_no_name(data: st.DataObject) -> None:
+    files, notes = MemoryFiles(), StoredNotes()
+    name = Tree(TreeStore(files, ALONE, notes=notes), LASTS, DESCRIPTIONS).save()
+    (noted,) = notes.notes
+    note = bytearray(notes.notes[noted])
+    assert bytes(note) == record_ids(LASTS, DESCRIPTIONS)
+    damage = data.draw(st.sampled_from(["none", "flipped", "cut", "missing", "foreign"]))
+    if damage == "flipped":
+        place = data.draw(st.integers(0, len(note) - 1))
+        note[place] ^= 1 << data.draw(st.integers(0, 7))
+    elif damage == "cut":
+        del note[data.draw(st.integers(0, len(note) - 1)) :]
+    notes.notes[noted] = record_ids(LASTS[::-1], DESCRIPTIONS[::-1]) if damage == "foreign" else bytes(note)
+    if damage == "missing":
+        notes.notes.clear()
+    before = Tree.load(TreeStore(files, ALONE, notes=notes), name)
+    after = Tree(before.store, *edited(LASTS, DESCRIPTIONS, [(3, "replace"), (900, "remove")]), made_of=(before,))
+    assert after.name() == Tree(new_store(), after.lasts, after.packed).name()
+    assert before.id() == Tree(new_store(), LASTS, DESCRIPTIONS).id()
+    assert before.record_ids() == record_ids(LASTS, DESCRIPTIONS)
+
+
+def lookups(ranges: int) -> tuple[MemoryFiles, MetarangeName, dict[bytes, bytes]]:
+    """A metarange of so many ranges of one record each, of which every 97th is there; and these records."""
+    files = MemoryFiles()
+    store = new_store(files)
+    lasts, descriptions = described(ranges)
+    contents = {}
+    for number in range(0, ranges, 97):
+        record = packed(str(number))
+        single = Tree(store, *one_range(store, lasts[number], record))
+        lasts[number], descriptions[number] = single.lasts[0], single.packed[0]
+        contents[lasts[number]] = record
+    return files, Tree(store, lasts, descriptions).save(), contents
+
+
+def one_range(store: TreeStore, key: bytes, record: bytes) -> tuple[list[bytes], list[bytes]]:
+    tree = build(store, SplitParameters(min_size=1, max_size=1, raggedness=1), [(key, record)])
+    return tree.lasts, tree.packed
+
+
+def test_a_cold_lookup_reads_the_end_of_a_large_metarange_and_one_block() -> None:
+    files, name, contents = lookups(FOR_SCATTERED)
+    whole = len(files.files[METARANGES, name])
+    assert whole > 5 * END_BYTES
+    for key, record in list(contents.items())[::20]:
+        reads: list[tuple[str, int]] = []
+        trees = Trees(TreeStore(files, ALONE, parts=MemoryParts(files, reads)))
+        files.requests.clear()
+        assert trees.get(name, key) == record
+        assert trees.get(name, key + b"x") is None
+        assert files.requests == {"get ranges": 1}
+        assert [file for file, _ in reads] == [name, name]
+        assert reads[0][1] == END_BYTES
+        assert reads[1][1] < 16_384
+
+
+def test_a_metarange_that_is_short_or_was_loaded_is_read_once_and_one_that_is_looked_into_often_is_loaded() -> None:
+    files, name, contents = lookups(LARGE // 4)
+    reads: list[tuple[str, int]] = []
+    trees = Trees(TreeStore(files, ALONE, parts=MemoryParts(files, reads)))
+    files.requests.clear()
+    for key, record in contents.items():
+        assert trees.get(name, key) == record
+    trees.load(name)
+    assert [file for file, _ in reads] == [name]
+    assert not files.requests["get metaranges"]
+
+    files, name, contents = lookups(FOR_SCATTERED)
+    trees = Trees(TreeStore(files, ALONE, parts=MemoryParts(files, reads)))
+    files.requests.clear()
+    for key, record in contents.items():
+        assert trees.get(name, key) == record
+    assert files.requests["get metaranges"] == 1
+
+
+def test_lookups_are_those_of_the_whole_tree() -> None:
+    files, name, contents = lookups(FOR_SCATTERED)
+    whole = Tree.load(new_store(files), name)
+    random = Random(5)
+    keys = [*contents, b"", b"a", b"zzz", *(random.choice(whole.lasts)[:-1] + b"/" for _ in range(50))]
+    for few in (keys[start : start + 8] for start in range(0, len(keys), 8)):
+        trees = Trees(TreeStore(files, ALONE, parts=MemoryParts(files, [])))
+        for key in few:
+            number = bisect_left(whole.lasts, key)
+            there = number < len(whole) and whole.info(number).first <= key
+            if not there or (RANGES, whole.info(number).name) in files.files:
+                assert trees.get(name, key) == whole.get(key)
+
+
+@pytest.mark.parametrize("damage", ["end", "block", "other block", "other file", "missing"])
+def test_what_is_damaged_is_told_by_a_lookup_as_by_whoever_reads_all(damage: str) -> None:
+    files, name, contents = lookups(FOR_SCATTERED)
+    whole = bytearray(files.files[METARANGES, name])
+    table = Table(bytes(whole))
+    key = next(iter(contents))
+    block, _ = table.stored(0, 1)
+    begin = bytes(whole).index(block)
+    if damage == "end":
+        whole[-60] ^= 1
+    elif damage == "block":
+        whole[begin + 9] ^= 1
+    elif damage == "other block":
+        stored, _ = table.stored(1, 2)
+        whole[begin : begin + len(stored)] = stored
+    files.files[METARANGES, name] = bytes(whole)
+    if damage == "other file":
+        lasts, descriptions = described(FOR_SCATTERED, seed=9)
+        files.files[METARANGES, name] = files.files[METARANGES, Tree(new_store(files), lasts, descriptions).save()]
+    if damage == "missing":
+        del files.files[METARANGES, name]
+    trees = Trees(TreeStore(files, ALONE, parts=MemoryParts(files, [])))
+    with pytest.raises(DamagedFileError, match=name[:16]):
+        trees.get(name, key)
+
+
+def test_a_metarange_without_a_label_is_read_as_a_whole() -> None:
+    files, name, contents = lookups(FOR_SCATTERED)
+    tree = Tree.load(new_store(files), name)
+    files.files[METARANGES, name] = write_table(tree.lasts, tree.packed, ALONE.scratch)
+    key, record = next(iter(contents.items()))
+    files.requests.clear()
+    trees = Trees(TreeStore(files, ALONE, parts=MemoryParts(files, [])))
+    assert trees.get(name, key) == record
+    assert files.requests["get metaranges"] == 1
+    assert Label.of(METARANGES, name) != Table(files.files[METARANGES, name]).label
+
+
+@settings(LAW, max_examples=examples(100))
+@given(some_edits)
+def test_equal_stretches_are_those_of_a_comparison_one_by_one(edits: list[tuple[int, str]]) -> None:
+    store = new_store()
+    old = Tree(store, LASTS, DESCRIPTIONS)
+    new = Tree(store, *edited(LASTS, DESCRIPTIONS, edits))
+    before = dict(zip(LASTS, DESCRIPTIONS, strict=True))
+    same = [before.get(last) == description for last, description in zip(new.lasts, new.packed, strict=True)]
+    covered = [False] * len(new)
+    for i, j, run in shared_runs(new, old):
+        assert new.lasts[i : i + run] == old.lasts[j : j + run]
+        assert new.packed[i : i + run] == old.packed[j : j + run]
+        covered[i : i + run] = [True] * run
+    assert covered == same
+    for i in (0, 500, len(new) - 1):
+        j = bisect_left(old.lasts, new.lasts[i])
+        equal = 0
+        while i + equal < len(new) and j + equal < len(old) and new.range_id(i + equal) == old.range_id(j + equal):
+            equal += 1
+        assert equal_contents(new, i, old, j) == equal
+        assert equal_contents(new, i, old, j, 7) == min(equal, 7)
