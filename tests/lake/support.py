@@ -183,7 +183,7 @@ class Counted:
         return sum(method == "put" and "/ranges/" in key for method, key in self.objects.keys)
 
     def metaranges_read(self) -> int:
-        return sum(method == "get" and "/metaranges/" in key for method, key in self.objects.keys)
+        return sum(method in ("get", "get_range") and "/metaranges/" in key for method, key in self.objects.keys)
 
     def metaranges_written(self) -> int:
         return sum(method == "put" and "/metaranges/" in key for method, key in self.objects.keys)

@@ -159,8 +159,8 @@ class CriticalPath:
         return arriving
 
     def _found(self, find: Callable[..., Table | None]) -> Callable[..., Table | None]:
-        def finding(store: TreeStore, kind: str, name: str) -> Table | None:
-            table = find(store, kind, name)
+        def finding(store: TreeStore, name: str) -> Table | None:
+            table = find(store, name)
             if table is not None:
                 self._at.time = max(self.now, self._fetched.pop(name, 0.0))
             return table
