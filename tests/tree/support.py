@@ -76,14 +76,14 @@ class MemoryParts:
 
 def described(ranges: int, seed: int = 0, first: int = 0) -> tuple[list[bytes], list[bytes]]:
     """Last keys and packed descriptions of so many ranges that nobody wrote: a large metarange without its records. The first
-    range is number ``first``; every range ends by the rule."""
+    range is number ``first``; every range ends by the rule. Between their keys are others that an index may shorten theirs to."""
     random = Random(seed)
     lasts, descriptions = [], []
     for number in range(first, first + ranges):
         info = RangeInfo(
-            last=b"warehouse/events/%08d/part-9" % number,
+            last=b"warehouse/events/%08d/part-9" % (30 * number),
             id=random.randbytes(32),
-            first=b"warehouse/events/%08d/part-0" % number,
+            first=b"warehouse/events/%08d/part-0" % (30 * number),
             count=10,
             size=SplitParameters().max_size,
             total=1000,

@@ -42,15 +42,15 @@ def edited(
         if kind == "remove":
             table.pop(last, None)
         elif kind == "insert":
-            (before,), (other,) = described(1, seed=number + 1, first=int(last[17:25]))
-            table[before[:-1] + b"5"] = other
+            (_,), (other,) = described(1, seed=number + 1)
+            table[b"%s%08d/part-9" % (last[:17], int(last[17:25]) + 1)] = other
         elif kind == "rename" and description is not None:
             info = RangeInfo.unpack(last, description)
             table[last] = RangeInfo(
                 last, info.id, info.first, info.count, info.size, info.total, b"%016d" % number
             ).pack()
         elif description is not None:
-            (_,), (table[last],) = described(1, seed=number + 1, first=int(last[17:25]))
+            (_,), (table[last],) = described(1, seed=number + 1)
     return sorted(table), [table[last] for last in sorted(table)]
 
 
@@ -86,13 +86,26 @@ def test_a_metarange_made_of_another_one_is_the_one_made_as_a_whole(history: lis
         assert not tree.made_of, "what a tree was made of may be forgotten once it is saved"
 
 
+def test_a_range_that_comes_between_two_blocks_is_found() -> None:
+    """The index of the old file may have a key for the first block that is behind the new range."""
+    files = MemoryFiles()
+    store = new_store(files)
+    before = Tree(store, LASTS, DESCRIPTIONS)
+    blocks = Table(files.files[METARANGES, before.save()])
+    for number in range(len(blocks) - 1):
+        place = LASTS.index(blocks.read(number)[0][-1])
+        tree = Tree(store, *edited(LASTS, DESCRIPTIONS, [(place, "insert")]), made_of=(before,))
+        table = Table(files.files[METARANGES, tree.save()])
+        assert table.get(tree.lasts[place + 1]) == tree.packed[place + 1]
+
+
 def test_of_a_metarange_that_was_saved_one_change_packs_a_block_and_hashes_a_description() -> None:
     store = new_store(MemoryFiles())
     before = Tree(store, LASTS, DESCRIPTIONS)
     before.save()
     tree = Tree(store, *edited(LASTS, DESCRIPTIONS, [(700, "replace")]), made_of=(before,))
     marks = b"".join(b"%032d" % number for number in range(SIZE))
-    spliced = spliced_record_ids(tree, [(before, marks)])
+    spliced = spliced_record_ids(tree, [(before, marks)], shared_runs(tree, before))
     computed = [n for n in range(SIZE) if spliced[n * ID_BYTES : (n + 1) * ID_BYTES] != b"%032d" % n]
     assert computed == [700]
     tree.save()
@@ -227,16 +240,19 @@ def test_what_is_damaged_is_told_by_a_lookup_as_by_whoever_reads_all(damage: str
     files, name, contents = lookups(FOR_SCATTERED)
     whole = bytearray(files.files[METARANGES, name])
     table = Table(bytes(whole))
-    key = next(iter(contents))
-    block, _ = table.stored(0, 1)
-    begin = bytes(whole).index(block)
+    by_length: dict[int, bytes] = {}
+    for number in range(len(table)):
+        block, _ = table.stored(number, number + 1)
+        if (same_length := by_length.setdefault(len(block), block)) != block:
+            key = next(key for key in contents if bisect_left(table.bounds, key) == number)
+            begin = bytes(whole).index(block)
+            break
     if damage == "end":
         whole[-60] ^= 1
     elif damage == "block":
         whole[begin + 9] ^= 1
     elif damage == "other block":
-        stored, _ = table.stored(1, 2)
-        whole[begin : begin + len(stored)] = stored
+        whole[begin : begin + len(block)] = same_length
     files.files[METARANGES, name] = bytes(whole)
     if damage == "other file":
         lasts, descriptions = described(FOR_SCATTERED, seed=9)

@@ -2,16 +2,22 @@
 the interpreter works once a step and not once a record."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from graveler.tree.range_info import ID
 
-    from graveler.tree.tree import Tree
-
+Run = tuple[int, int, int]
+"""A stretch of ranges that two trees have in common: its first number in the one and in the other, and its length."""
 _LARGEST: Final = 4096
 """Largest step. A slice is a copy, which a difference in it makes worthless."""
+
+
+class Ranges(Protocol):
+    """The ranges of a tree: the last key and the packed description of each."""
+
+    lasts: list[bytes]
+    packed: list[bytes]
 
 
 def common_run(
@@ -42,36 +48,33 @@ def common_run(
     return run
 
 
-def common_ranges(tree: "Tree", i: int, other: "Tree", j: int, most: int | None = None) -> int:
+def common_ranges(tree: Ranges, i: int, other: Ranges, j: int, most: int | None = None) -> int:
     """Return the number of ranges from ``i`` and ``j`` on that are the same, file names included; at most ``most``. Cost:
     :func:`common_run`."""
     return common_run(tree.lasts, tree.packed, i, other.lasts, other.packed, j, most)
 
 
-def equal_contents(tree: "Tree", i: int, other: "Tree", j: int, most: int | None = None) -> int:
+def equal_contents(tree: Ranges, i: int, other: Ranges, j: int, most: int | None = None) -> int:
     """Return the number of ranges from ``i`` and ``j`` on with equal IDs, at most ``most``, whatever their names pin besides.
     Cost: :func:`common_run`, and 0.3 µs for each range whose name differs."""
-    longest = min(len(tree) - i, len(other) - j)
+    longest = min(len(tree.packed) - i, len(other.packed) - j)
     longest = longest if most is None else min(longest, most)
     run = 0
     while run < longest:
         run += common_ranges(tree, i + run, other, j + run, longest - run)
-        if run == longest or tree.range_id(i + run) != other.range_id(j + run):
+        if run == longest or tree.packed[i + run][ID] != other.packed[j + run][ID]:
             break
         run += 1
     return run
 
 
-def shared_runs(
-    tree: "Tree", other: "Tree", start: int = 0, stop: int | None = None
-) -> "Iterator[tuple[int, int, int]]":
-    """Yield the stretches of ranges that two trees have in common, in order: the first number in ``tree``, from ``start`` up to
-    ``stop``, that in ``other``, and the length. Cost: :func:`common_run`, and some µs for each range of ``tree`` that ``other``
-    has not."""
-    stop = len(tree) if stop is None else stop
+def shared_runs(tree: Ranges, other: Ranges, start: int = 0, stop: int | None = None) -> Iterator[Run]:
+    """Yield the stretches that the ranges of ``tree`` from ``start`` up to ``stop`` have in common with ``other``, in order.
+    Cost: :func:`common_run`, and some µs for each range of ``tree`` that ``other`` has not."""
+    stop = len(tree.lasts) if stop is None else stop
     i = start
     j = bisect_left(other.lasts, tree.lasts[i]) if i < stop else 0
-    while i < stop and j < len(other):
+    while i < stop and j < len(other.lasts):
         run = common_ranges(tree, i, other, j, stop - i)
         if run:
             yield i, j, run

@@ -6,22 +6,19 @@ than :data:`LARGE` ranges are written as a whole, which costs less.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from graveler.tree.assembler import Assembler, even_parts
 from graveler.tree.block import BLOCK_SIZE
-from graveler.tree.common_run import shared_runs
+from graveler.tree.common_run import Ranges, Run, shared_runs
 from graveler.tree.range_notes import ID_BYTES
 from graveler.tree.record import record_ids
 from graveler.tree.sstable import Table
 from graveler.tree.tail import Label
-
-if TYPE_CHECKING:
-    from graveler.tree.tree import Tree
 
 LARGE: Final = 1000
 """From this many ranges on, the blocks of a metarange are kept in memory to be copied, and its record IDs in a note."""
@@ -52,34 +49,43 @@ class StoredBlocks(Struct, frozen=True):
         return cls(stored, table.bounds, starts, sizes)
 
 
-def spliced_record_ids(tree: "Tree", sources: Sequence[tuple["Tree", bytes]]) -> bytes:
+def spliced_record_ids(tree: Ranges, sources: Sequence[tuple[Ranges, bytes]], runs: Iterable[Run] = ()) -> bytes:
     """Return the record IDs of a tree's descriptions, copied from the trees that have the same ones: each source comes with its
-    own record IDs. 1.5 µs for each description that no source has, and :func:`shared_runs`."""
-    return b"".join(_record_ids(tree, 0, len(tree), sources))
+    own record IDs; ``runs`` are those that the tree shares with the first source. 1.5 µs for each description that no source
+    has, and :func:`shared_runs` of what the first has not."""
+    return b"".join(_record_ids(tree, 0, len(tree.lasts), sources, runs))
 
 
-def _record_ids(tree: "Tree", start: int, stop: int, sources: Sequence[tuple["Tree", bytes]]) -> Iterator[bytes]:
+def _record_ids(
+    tree: Ranges, start: int, stop: int, sources: Sequence[tuple[Ranges, bytes]], runs: Iterable[Run]
+) -> Iterator[bytes]:
     if not sources:
         yield record_ids(tree.lasts[start:stop], tree.packed[start:stop])
         return
-    source, ids = sources[0]
+
+    def others(begin: int, end: int) -> Iterator[bytes]:
+        rest = sources[1:]
+        return _record_ids(tree, begin, end, rest, shared_runs(tree, rest[0][0], begin, end) if rest else ())
+
+    _, ids = sources[0]
     done = start
-    whole = stop - start == len(tree)
-    for i, j, run in tree.runs_shared_with(source) if whole else shared_runs(tree, source, start, stop):
+    for i, j, run in runs:
         if i > done:
-            yield from _record_ids(tree, done, i, sources[1:])
+            yield from others(done, i)
         yield ids[j * ID_BYTES : (j + run) * ID_BYTES]
         done = i + run
     if done < stop:
-        yield from _record_ids(tree, done, stop, sources[1:])
+        yield from others(done, stop)
 
 
-def assembled(tree: "Tree", source: "Tree", blocks: StoredBlocks, label: Label) -> tuple[bytes, StoredBlocks] | None:
-    """Return the file of a tree, and its blocks, of which those that describe the same ranges are the ``blocks`` of ``source``.
-    The other descriptions are packed, 1.2 µs each; the file is put together with 1 ns a byte. None if less than half can be
-    copied, which RocksDB packs faster."""
-    copies = list(_copies(tree, source, blocks))
-    if sum(copy.stop - copy.start for copy in copies) < len(tree) // 2:
+def assembled(
+    tree: Ranges, blocks: StoredBlocks, runs: Iterable[Run], label: Label
+) -> tuple[bytes, StoredBlocks] | None:
+    """Return the file of a tree, and its blocks, of which those that describe the same ranges are among ``blocks``: those of a
+    tree with which it shares these ``runs``. The other descriptions are packed, 1.2 µs each; the file is put together with 1 ns a
+    byte. None if less than half can be copied, which RocksDB packs faster."""
+    copies = list(_copies(blocks, runs))
+    if sum(copy.stop - copy.start for copy in copies) < len(tree.lasts) // 2:
         return None
     assembler = Assembler()
     sizes: list[tuple[int, int]] = []
@@ -118,17 +124,17 @@ class _Piece(Struct, frozen=True):
     blocks: tuple[int, int] | None = None
 
 
-def _copies(tree: "Tree", source: "Tree", blocks: StoredBlocks) -> Iterator[_Piece]:
-    """Yield the ranges of the tree whose descriptions fill whole blocks of the source."""
+def _copies(blocks: StoredBlocks, runs: Iterable[Run]) -> Iterator[_Piece]:
+    """Yield the ranges of a tree whose descriptions fill whole blocks of the other one."""
     starts = blocks.starts
-    for i, j, run in tree.runs_shared_with(source):
+    for i, j, run in runs:
         first = bisect_left(starts, j)
         stop = bisect_right(starts, j + run) - 1
         if first < stop:
             yield _Piece(i + starts[first] - j, i + starts[stop] - j, (first, stop))
 
 
-def _with_whole_blocks(tree: "Tree", copies: Sequence[_Piece], starts: Sequence[int]) -> list[_Piece]:
+def _with_whole_blocks(tree: Ranges, copies: Sequence[_Piece], starts: Sequence[int]) -> list[_Piece]:
     """Return all ranges of the tree in pieces. A stretch to pack that is small takes a block in that could be copied: otherwise
     commits that each append a little would leave a block each."""
     pieces: list[_Piece] = []
@@ -144,19 +150,19 @@ def _with_whole_blocks(tree: "Tree", copies: Sequence[_Piece], starts: Sequence[
                 pieces.append(_Piece(begin, start))
             pieces.append(_Piece(start, copy.stop, (first, stop)))
             begin = copy.stop
-    if begin < len(tree):
-        if pieces and pieces[-1].blocks and _is_small(tree, begin, len(tree)):
+    if begin < len(tree.lasts):
+        if pieces and pieces[-1].blocks and _is_small(tree, begin, len(tree.lasts)):
             before = pieces.pop()
             assert before.blocks is not None
             first, stop = before.blocks
             begin -= starts[stop] - starts[stop - 1]
             if begin > before.start:
                 pieces.append(_Piece(before.start, begin, (first, stop - 1)))
-        pieces.append(_Piece(begin, len(tree)))
+        pieces.append(_Piece(begin, len(tree.lasts)))
     return pieces
 
 
-def _is_small(tree: "Tree", start: int, stop: int) -> bool:
+def _is_small(tree: Ranges, start: int, stop: int) -> bool:
     size = 0
     for number in range(start, stop):
         size += len(tree.lasts[number]) + len(tree.packed[number])

@@ -17,7 +17,7 @@ from graveler.errors import DamagedFileError, InvalidError
 from graveler.model import MetarangeID, MetarangeName, SplitParameters
 from graveler.system.forks import new_lock
 from graveler.tree.assembler import table_file
-from graveler.tree.common_run import shared_runs
+from graveler.tree.common_run import Run, shared_runs
 from graveler.tree.metarange_file import LARGE, StoredBlocks, assembled, spliced_record_ids
 from graveler.tree.metarange_lookup import END_BYTES, MetarangeLookup
 from graveler.tree.range_info import ID, RangeInfo
@@ -82,7 +82,7 @@ class Tree:
         self._id: str | None = None
         self._suffix: str | None = None
         self._record_ids: bytes | None = None
-        self._shared: dict[int, list[tuple[int, int, int]]] = {}
+        self._shared: dict[int, list[Run]] = {}
         self._blocks: StoredBlocks | None = None
         """Those of its file, if it is large and was read or written."""
 
@@ -130,7 +130,7 @@ class Tree:
         if len(self) < LARGE:
             return table_file(self.lasts, self.packed, label, self.store.scratch)
         for source in self.made_of:
-            if source._blocks is not None and (copy := assembled(self, source, source._blocks, label)):
+            if source._blocks is not None and (copy := assembled(self, source._blocks, self._runs(source), label)):
                 data, self._blocks = copy
                 return data
         data = table_file(self.lasts, self.packed, label, self.store.scratch)
@@ -160,12 +160,12 @@ class Tree:
         ids = self._known_record_ids()
         if ids is None:
             made_of = [(source, known) for source in self.made_of if (known := source._known_record_ids()) is not None]
-            ids = self._record_ids = spliced_record_ids(self, made_of)
+            runs = self._runs(made_of[0][0]) if made_of else ()
+            ids = self._record_ids = spliced_record_ids(self, made_of, runs)
         return ids
 
-    def runs_shared_with(self, source: "Tree") -> list[tuple[int, int, int]]:
-        """Return the stretches of ranges that this tree has in common with one of ``made_of``:
-        :func:`graveler.tree.common_run.shared_runs`, computed once."""
+    def _runs(self, source: "Tree") -> list[Run]:
+        """Return the stretches of ranges that this tree has in common with one of ``made_of``. Compared once."""
         runs = self._shared.get(id(source))
         if runs is None:
             runs = self._shared[id(source)] = list(shared_runs(self, source))
