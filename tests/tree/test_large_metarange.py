@@ -109,25 +109,25 @@ def test_of_a_metarange_that_was_saved_one_change_packs_a_block_and_hashes_a_des
     computed = [n for n in range(SIZE) if spliced[n * ID_BYTES : (n + 1) * ID_BYTES] != b"%032d" % n]
     assert computed == [700]
     tree.save()
-    assert before._blocks is not None
-    assert tree._blocks is not None
-    stored = {id(block) for block in before._blocks.stored}
-    assert sum(id(block) not in stored for block in tree._blocks.stored) == 1
-    assert len(tree._blocks.stored) == len(before._blocks.stored) > 10
+    assert before.stored_blocks is not None
+    assert tree.stored_blocks is not None
+    stored = {id(block) for block in before.stored_blocks.stored}
+    assert sum(id(block) not in stored for block in tree.stored_blocks.stored) == 1
+    assert len(tree.stored_blocks.stored) == len(before.stored_blocks.stored) > 10
 
 
 def test_commits_that_append_one_range_each_do_not_leave_a_block_each() -> None:
     store = new_store(MemoryFiles())
     tree = Tree(store, LASTS, DESCRIPTIONS)
     tree.save()
-    assert tree._blocks is not None
-    before = len(tree._blocks.stored)
+    assert tree.stored_blocks is not None
+    before = len(tree.stored_blocks.stored)
     for number in range(300):
         (last,), (description,) = described(1, seed=number, first=SIZE + number)
         tree = Tree(store, [*tree.lasts, last], [*tree.packed, description], made_of=(tree,))
         tree.save()
-    assert tree._blocks is not None
-    assert len(tree._blocks.stored) <= before * (SIZE + 300) / SIZE * 1.5
+    assert tree.stored_blocks is not None
+    assert len(tree.stored_blocks.stored) <= before * (SIZE + 300) / SIZE * 1.5
 
 
 def test_small_metaranges_are_written_as_ever_and_make_no_note() -> None:
@@ -138,8 +138,8 @@ def test_small_metaranges_are_written_as_ever_and_make_no_note() -> None:
         before.save()
         after = Tree(store, *edited(LASTS[:size], DESCRIPTIONS[:size], [(0, "replace")]), made_of=(before,))
         after.save()
-        assert before._blocks is None
-        assert after._blocks is None
+        assert before.stored_blocks is None
+        assert after.stored_blocks is None
     assert not notes.notes
 
 

@@ -27,16 +27,13 @@ def common_run(
     other_keys: Sequence[bytes],
     other_packed: Sequence[bytes],
     j: int,
-    most: int | None = None,
+    most: int,
 ) -> int:
-    """Return the number of records from ``i`` and ``j`` on that are the same to the byte, at most ``most``. 10 ns each where both
-    lists hold the same objects, 30 ns where they hold copies."""
-    longest = min(len(keys) - i, len(other_keys) - j)
-    if most is not None and most < longest:
-        longest = most
+    """Return the number of records from ``i`` and ``j`` on that are the same to the byte, at most ``most``, which both have. 10
+    ns each where both lists hold the same objects, 30 ns where they hold copies."""
     run, step = 0, 1
-    while run < longest:
-        step = min(step, longest - run)
+    while run < most:
+        step = min(step, most - run)
         a, b = i + run, j + run
         if packed[a : a + step] == other_packed[b : b + step] and keys[a : a + step] == other_keys[b : b + step]:
             run += step
@@ -51,7 +48,9 @@ def common_run(
 def common_ranges(tree: Ranges, i: int, other: Ranges, j: int, most: int | None = None) -> int:
     """Return the number of ranges from ``i`` and ``j`` on that are the same, file names included; at most ``most``. Cost:
     :func:`common_run`."""
-    return common_run(tree.lasts, tree.packed, i, other.lasts, other.packed, j, most)
+    longest = min(len(tree.lasts) - i, len(other.lasts) - j)
+    longest = longest if most is None else min(longest, most)
+    return common_run(tree.lasts, tree.packed, i, other.lasts, other.packed, j, longest)
 
 
 def equal_contents(tree: Ranges, i: int, other: Ranges, j: int, most: int | None = None) -> int:

@@ -130,8 +130,10 @@ def _diff_stretch(old: Tree, new: Tree, end: bytes | None) -> list[Difference]:
 
 
 def equal_ids(a: Cursor, b: Cursor) -> int:
-    """Return the number of consecutive ranges ahead of both with equal IDs. Cost:
+    """Return the number of consecutive ranges ahead of both with equal IDs; 0 if one is open. Cost:
     :func:`graveler.tree.common_run.equal_contents`."""
+    if not (a.unopened and b.unopened):
+        return 0
     return equal_contents(a.tree, a.number, b.tree, b.number)
 
 
@@ -147,4 +149,5 @@ def equal_blocks(a: Cursor, b: Cursor) -> int:
 
 def common_records(a: Cursor, b: Cursor) -> int:
     """Return the number of records from here on that are the same to the byte in both blocks."""
-    return common_run(a.keys, a.packed, a.position, b.keys, b.packed, b.position)
+    longest = min(len(a.keys) - a.position, len(b.keys) - b.position)
+    return common_run(a.keys, a.packed, a.position, b.keys, b.packed, b.position, longest)

@@ -91,16 +91,13 @@ def assembled(
     sizes: list[tuple[int, int]] = []
     for piece in _with_whole_blocks(tree, copies, blocks.starts):
         if piece.blocks:
-            first, stop = piece.blocks
-            bounds = blocks.bounds[first:stop]
+            chosen = slice(piece.blocks.start, piece.blocks.stop)
+            bounds = blocks.bounds[chosen]
             # What follows may come before the key that the index had: that lay between this block and another one.
             bounds[-1] = tree.lasts[piece.stop - 1]
-            assembler.copy_stored(
-                blocks.stored[first:stop],
-                bounds,
-                [blocks.starts[number + 1] - blocks.starts[number] for number in range(first, stop)],
-            )
-            sizes += blocks.sizes[first:stop]
+            counts = [blocks.starts[number + 1] - blocks.starts[number] for number in piece.blocks]
+            assembler.copy_stored(blocks.stored[chosen], bounds, counts)
+            sizes += blocks.sizes[chosen]
         else:
             lasts, packed = tree.lasts[piece.start : piece.stop], tree.packed[piece.start : piece.stop]
             # Neighbouring keys have most bytes in common, so a block is about as long as its packed bytes.
@@ -117,47 +114,44 @@ def _size(lasts: Sequence[bytes], packed: Sequence[bytes]) -> tuple[int, int]:
 
 
 class _Piece(Struct, frozen=True):
-    """Ranges ``start`` to ``stop`` of a tree, and the blocks (first, and behind the last) to copy for them; None: to pack."""
+    """Ranges ``start`` to ``stop`` of a tree, and the numbers of the blocks to copy for them; none: to pack."""
 
     start: int
     stop: int
-    blocks: tuple[int, int] | None = None
+    blocks: range = range(0)
 
 
 def _copies(blocks: StoredBlocks, runs: Iterable[Run]) -> Iterator[_Piece]:
     """Yield the ranges of a tree whose descriptions fill whole blocks of the other one."""
     starts = blocks.starts
     for i, j, run in runs:
-        first = bisect_left(starts, j)
-        stop = bisect_right(starts, j + run) - 1
-        if first < stop:
-            yield _Piece(i + starts[first] - j, i + starts[stop] - j, (first, stop))
+        numbers = range(bisect_left(starts, j), bisect_right(starts, j + run) - 1)
+        if numbers:
+            yield _Piece(i + starts[numbers.start] - j, i + starts[numbers.stop] - j, numbers)
 
 
-def _with_whole_blocks(tree: Ranges, copies: Sequence[_Piece], starts: Sequence[int]) -> list[_Piece]:
+def _with_whole_blocks(tree: Ranges, copies: Iterable[_Piece], starts: Sequence[int]) -> list[_Piece]:
     """Return all ranges of the tree in pieces. A stretch to pack that is small takes a block in that could be copied: otherwise
     commits that each append a little would leave a block each."""
     pieces: list[_Piece] = []
     begin = 0
     for copy in copies:
-        assert copy.blocks is not None
-        (first, stop), start = copy.blocks, copy.start
-        while begin < start and first < stop and _is_small(tree, begin, start):
-            start += starts[first + 1] - starts[first]
-            first += 1
-        if first < stop:
+        numbers, start = copy.blocks, copy.start
+        while begin < start and numbers and _is_small(tree, begin, start):
+            start += starts[numbers.start + 1] - starts[numbers.start]
+            numbers = numbers[1:]
+        if numbers:
             if begin < start:
                 pieces.append(_Piece(begin, start))
-            pieces.append(_Piece(start, copy.stop, (first, stop)))
+            pieces.append(_Piece(start, copy.stop, numbers))
             begin = copy.stop
     if begin < len(tree.lasts):
         if pieces and pieces[-1].blocks and _is_small(tree, begin, len(tree.lasts)):
             before = pieces.pop()
-            assert before.blocks is not None
-            first, stop = before.blocks
-            begin -= starts[stop] - starts[stop - 1]
+            numbers = before.blocks
+            begin -= starts[numbers.stop] - starts[numbers.stop - 1]
             if begin > before.start:
-                pieces.append(_Piece(before.start, begin, (first, stop - 1)))
+                pieces.append(_Piece(before.start, begin, numbers[:-1]))
         pieces.append(_Piece(begin, len(tree.lasts)))
     return pieces
 

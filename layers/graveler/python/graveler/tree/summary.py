@@ -111,7 +111,7 @@ def _differences(
 ) -> Iterator[tuple[bytes, bytes | None, bytes | None, int, int]]:
     """Yield single differences (count 0), or whole ranges of one side (``count`` records of ``total`` bytes)."""
     while True:
-        if a.unopened and b.unopened and (run := equal_ids(a, b)):
+        if run := equal_ids(a, b):
             a.skip_ranges(run)
             b.skip_ranges(run)
             continue

@@ -52,7 +52,6 @@ class Tree:
     """
 
     __slots__ = (
-        "_blocks",
         "_id",
         "_record_ids",
         "_shared",
@@ -62,6 +61,7 @@ class Tree:
         "made_of",
         "packed",
         "store",
+        "stored_blocks",
         "unsettled",
     )
 
@@ -83,7 +83,7 @@ class Tree:
         self._suffix: str | None = None
         self._record_ids: bytes | None = None
         self._shared: dict[int, list[Run]] = {}
-        self._blocks: StoredBlocks | None = None
+        self.stored_blocks: StoredBlocks | None = None
         """Those of its file, if it is large and was read or written."""
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -130,11 +130,13 @@ class Tree:
         if len(self) < LARGE:
             return table_file(self.lasts, self.packed, label, self.store.scratch)
         for source in self.made_of:
-            if source._blocks is not None and (copy := assembled(self, source._blocks, self._runs(source), label)):
-                data, self._blocks = copy
+            if source.stored_blocks is not None and (
+                copy := assembled(self, source.stored_blocks, self._runs(source), label)
+            ):
+                data, self.stored_blocks = copy
                 return data
         data = table_file(self.lasts, self.packed, label, self.store.scratch)
-        self._blocks = StoredBlocks.of(Table(data), self.lasts, self.packed)
+        self.stored_blocks = StoredBlocks.of(Table(data), self.lasts, self.packed)
         return data
 
     def name(self) -> MetarangeName:
@@ -159,7 +161,7 @@ class Tree:
         neither a note nor one of ``made_of`` has."""
         ids = self._known_record_ids()
         if ids is None:
-            made_of = [(source, known) for source in self.made_of if (known := source._known_record_ids()) is not None]
+            made_of = [(source, ids) for source in self.made_of if (ids := source._known_record_ids()) is not None]
             runs = self._runs(made_of[0][0]) if made_of else ()
             ids = self._record_ids = spliced_record_ids(self, made_of, runs)
         return ids
@@ -397,7 +399,7 @@ class _Loading:
         if table.label is not None:  # which has that name
             tree._id = metarange_id
         if len(tree) >= LARGE:
-            tree._blocks = StoredBlocks.of(table, tree.lasts, tree.packed)
+            tree.stored_blocks = StoredBlocks.of(table, tree.lasts, tree.packed)
         self.tree = tree
 
 
