@@ -1,174 +1,187 @@
-"""``python -m bench.chart``: cost against the size of the lake, and of the change, drawn into ``bench/chart.svg``.
+"""``python -m bench.chart``: draws ``bench/chart.svg`` from the figures that ``python -m bench.scale --write`` has kept.
 
-On real file paths (:mod:`bench.keys`), in a lake in a folder, warm. Both axes are logarithmic, so a cost that does not grow is a
-level line, and one that grows with the change is a straight slope.
+Each panel is a verb: its cost against the size of the lake, before and now. Both axes are logarithmic, so a cost that does not
+grow is a level line, and one that grows with the lake a slope. A test holds the file to this module and the figures.
 """
 
-import argparse
-import gc
-import random
-import time
-from collections.abc import Callable
-from functools import partial
 from math import log10
 from pathlib import Path
-from shutil import rmtree
-from statistics import median
+from typing import Final
 from xml.sax.saxutils import escape
 
-from bench import keys, rows
-from graveler.lake.importing.importer import ImportSource
-from graveler.lake.opening.folder import create_folder_lake
-from graveler.lake.repository import OpenRepository
-from graveler.tree.record import RecordCodec
+import msgspec
+from msgspec import Struct
+from tests.make_drawings import COLOURS, INK
 
-CHART = Path(__file__).with_name("chart.svg")
-COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7e22ce")
-WIDTH, HEIGHT = 440, 320
-LEFT, RIGHT, TOP, BOTTOM = 60, 20, 40, 90
+from bench.lines import show
 
-Line = dict[int, float]
-"""Seconds by size."""
-Lines = dict[str, Line]
+CHART: Final = Path(__file__).with_name("chart.svg")
+FIGURES: Final = Path(__file__).with_name("scale.json")
+PANELS: Final = {
+    "commit": "commit of one change",
+    "merge": "merge of one against one",
+    "stat": "look up an object",
+    "cold stat": "look up, new process",
+}
+"""The rows of :mod:`bench.scale` that are drawn, and what they are called."""
+TITLE: Final = "CPU time of verbs, by the size of the lake"
+WIDTH, HEIGHT = 860, 344
+LEFT, TOP, BOTTOM = 62, 66, 262
+PANEL, GAP = 166, 36
+"""The width of a panel, and from one to the next, in units of the drawing."""
+FEWEST, MOST = 6, 9
+"""Powers of ten: objects in the lake."""
+LEAST, LONGEST = -5, 1
+"""Powers of ten: seconds."""
+FLOOR: Final = 5e-6
+"""Seconds at the lower edge."""
+LETTERS: Final = 11
+"""The height of figures, in units of the drawing."""
+POWERS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+DIFFERENT: Final = 1.5
+"""From this ratio on, what was before is drawn as a line of its own."""
+
+Points = dict[int, float]
+"""Seconds by the number of objects."""
+
+
+class Figures(Struct, frozen=True):
+    """What was measured: the run's title, the commit of the state before, and medians in seconds and bytes by state, row and
+    number of objects."""
+
+    title: str
+    before: str
+    medians: dict[str, dict[str, Points]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.chart", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path(".cache/bench"), help="where lakes and keys go")
-    parser.add_argument("--repeat", type=int, default=5, help="timed calls for each point (default %(default)s)")
-    parser.add_argument("--most", type=int, default=2_000_000, help="objects of the largest lake, at most")
-    arguments = parser.parse_args()
-    paths = list(keys.read(keys.debian(arguments.folder)))[: arguments.most]
-    gc.freeze()  # a collection would walk over these millions in the middle of a measured call
-    folder = arguments.folder / "chart"
-    by_lake: Lines = {}
-    by_change: Lines = {}
-    sizes = [size for size in (10_000, 100_000, 400_000) if size < len(paths)] + [len(paths)]
-    for size in sizes:
-        rmtree(folder, ignore_errors=True)
-        chosen = paths[:: len(paths) // size][:size]
-        repository = imported(folder, chosen)
-        if size == sizes[-1]:
-            against_change(repository, chosen, arguments.repeat, by_change)
-        against_lake(repository, chosen, arguments.repeat, by_lake)
-    rmtree(folder, ignore_errors=True)
-    panels = [
-        panel("One change, one page: by the size of the lake", "objects in the lake", by_lake, 0),
-        panel(f"Spread changes in a lake of {len(paths):,}", "objects changed", by_change, WIDTH),
-    ]
-    CHART.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH} {HEIGHT}" font-family="sans-serif" '
-        f'font-size="11" fill="#222"><rect width="{2 * WIDTH}" height="{HEIGHT}" fill="#fff"/>'
-        + "".join(panels)
-        + "</svg>\n"
+    CHART.write_text(drawn(read()))
+
+
+def read() -> Figures:
+    """The figures of the last run that was kept."""
+    return msgspec.json.decode(FIGURES.read_bytes(), type=Figures)
+
+
+def keep(figures: Figures) -> None:
+    """Keep the figures of a run, and draw them."""
+    FIGURES.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+    main()
+
+
+def drawn(figures: Figures) -> str:
+    """The chart, as SVG. It loads nothing, says its figures to screen readers, and follows the colours of the system."""
+    said = "; ".join(
+        f"{title}: {_said(figures.medians['now'][row])}"
+        + (f", before {_said(before)}" if (before := figures.medians.get("before", {}).get(row)) else "")
+        for row, title in PANELS.items()
     )
-    for lines in (by_lake, by_change):
-        for title, line in lines.items():
-            print(title, ", ".join(f"{size:,}: {seconds * 1e3:.3g} ms" for size, seconds in line.items()), sep=": ")
-
-
-def imported(folder: Path, paths: list[bytes]) -> OpenRepository:
-    """A lake with one commit of these paths."""
-    repository = create_folder_lake(folder).create_repository(rows.REPOSITORY, rows.NAMESPACE)
-    encode = RecordCodec(rows.NAMESPACE).encode
-    source = ImportSource(b"", is_prefix=True, records=lambda: ((path, encode(keys.entry(path))) for path in paths))
-    repository.import_sources("main", [source], "import", committer="bench")
-    return repository
-
-
-def seconds(call: Callable[[], object], repeat: int, prepare: Callable[[], object] = lambda: None) -> float:
-    """The median time of a call; each time something is prepared before. The first is not counted."""
-    spent = []
-    for _ in range(repeat + 1):
-        prepare()
-        start = time.perf_counter()
-        call()
-        spent.append(time.perf_counter() - start)
-    return median(spent[1:])
-
-
-def against_lake(repository: OpenRepository, paths: list[bytes], repeat: int, lines: Lines) -> None:
-    """The points of one lake."""
-    chance = random.Random(3)
-    version = iter(range(1, 1000))
-    repository.create_branch("one", "main")
-    # In the same place each time: warm means that its range was seen before.
-    path = [chance.choice(paths)]
-
-    def stage() -> None:
-        rows.change(repository, "one", path, next(version))
-
-    def measure(title: str, call: Callable[[], object], prepare: Callable[[], object] = lambda: None) -> None:
-        lines.setdefault(title, {})[len(paths)] = seconds(call, 3 * repeat, prepare)
-
-    measure("commit of 1 change", lambda: repository.commit("one", "change", committer="bench"), stage)
-    measure("diff of 1 change", lambda: repository.diff("main", "one"))
-    main = repository.branch("main").commit_id
-    first_half = paths[: len(paths) - len(paths) // 2]
-    measure(
-        "page of 1,000",
-        lambda: repository.list_objects(main, after=chance.choice(first_half).decode(), amount=1000),
-    )
-    measure("create a branch", lambda: repository.create_branch(f"b{next(version)}", "main"))
-
-
-def against_change(repository: OpenRepository, paths: list[bytes], repeat: int, lines: Lines) -> None:
-    """The points of several changes."""
-    chance = random.Random(4)
-    version = iter(range(1, 1000))
-    for size in (1, 10, 100, 1_000, 10_000, 100_000):
-        if size > len(paths):
-            break
-        branch = f"change-{size}"
-        repository.create_branch(branch, "main")
-        chosen = sorted(chance.sample(paths, size))
-        times = max(1, repeat // 2) if size >= 1000 else repeat
-
-        def stage(branch: str = branch, chosen: list[bytes] = chosen) -> None:
-            rows.change(repository, branch, chosen, next(version))
-
-        commit = partial(repository.commit, branch, "change", committer="bench")
-        lines.setdefault("commit", {})[size] = seconds(commit, times, stage)
-        compare = partial(repository.diff, "main", branch, amount=size)
-        lines.setdefault("diff, all of it", {})[size] = seconds(compare, times)
-
-
-def panel(title: str, below: str, lines: Lines, shift: int) -> str:
-    """One diagram, as SVG."""
-    sizes = [size for line in lines.values() for size in line]
-    times = [time for line in lines.values() for time in line.values()]
-    low_x, high_x = log10(min(sizes)), log10(max(sizes))
-    low_y, high_y = int(log10(min(times)) // 1), int(-(-log10(max(times)) // 1))
-
-    def x(size: float) -> float:
-        return LEFT + (log10(size) - low_x) / (high_x - low_x or 1) * (WIDTH - LEFT - RIGHT)
-
-    def y(value: float) -> float:
-        return HEIGHT - BOTTOM - (log10(value) - low_y) / (high_y - low_y or 1) * (HEIGHT - TOP - BOTTOM)
-
-    drawn = [f'<g transform="translate({shift},0)"><text x="{LEFT}" y="22" font-size="13">{escape(title)}</text>']
-    for power in range(low_y, high_y + 1):
-        at = y(10.0**power)
-        shown = f"{10**power:g} s" if power >= 0 else f"{10 ** (power + 3):g} ms"
-        drawn.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="#ddd"/>')
-        drawn.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{shown}</text>')
-    drawn += [
-        f'<text x="{x(size):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle" font-size="9">{size:,}</text>'
-        for size in sorted(set(sizes))
+    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img" aria-labelledby="title desc">',
+        f'<title id="title">{TITLE}</title>',
+        f'<desc id="desc">{escape(said)}.</desc>',
+        f"<style>{_style()}</style>",
+        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
+        f'<text class="head" x="{LEFT}" y="26">{TITLE}</text>',
+        *_legend(figures),
     ]
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    drawn.append(f'<text x="{middle}" y="{HEIGHT - BOTTOM + 32}" text-anchor="middle">{escape(below)}</text>')
-    for number, (name, line) in enumerate(lines.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        points = " ".join(f"{x(size):.1f},{y(value):.1f}" for size, value in sorted(line.items()))
-        drawn.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        drawn += [
-            f'<circle cx="{x(size):.1f}" cy="{y(value):.1f}" r="3" fill="{colour}"/>' for size, value in line.items()
-        ]
-        left, top = LEFT + number % 2 * 190, HEIGHT - 34 + number // 2 * 18
-        drawn.append(f'<rect x="{left}" y="{top - 9}" width="12" height="10" fill="{colour}"/>')
-        drawn.append(f'<text x="{left + 18}" y="{top}">{escape(name)}</text>')
-    return "".join([*drawn, "</g>"])
+    parts += [
+        f'<text x="{LEFT - 8}" y="{_y(10.0**power) + 4:.1f}" text-anchor="end">{_time(power)}</text>'
+        for power in range(LEAST, LONGEST + 1)
+    ]
+    for number, (row, title) in enumerate(PANELS.items()):
+        before = figures.medians.get("before", {}).get(row, {})
+        parts += _panel(LEFT + number * (PANEL + GAP), title, figures.medians["now"][row], before)
+    middle = LEFT + 2 * PANEL + 1.5 * GAP
+    parts += [
+        f'<text x="{middle:g}" y="{BOTTOM + 40}" text-anchor="middle">objects in the lake</text>',
+        f'<text class="soft" x="{middle:g}" y="{BOTTOM + 64}" text-anchor="middle">{escape(figures.title.split(":")[0])}</text>',
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _panel(left: float, title: str, now: Points, before: Points) -> list[str]:
+    """One verb's lines, each with its first and last figure."""
+    parts = [f'<text class="name" x="{left + PANEL / 2:g}" y="{TOP - 10}" text-anchor="middle">{escape(title)}</text>']
+    for power in range(LEAST, LONGEST + 1):
+        y = _y(10.0**power)
+        parts.append(f'<line class="grid" x1="{left}" x2="{left + PANEL}" y1="{y:.1f}" y2="{y:.1f}"/>')
+    for power in range(FEWEST, MOST + 1):
+        x = _x(left, 10.0**power)
+        parts.append(f'<text x="{x:.1f}" y="{BOTTOM + 18}" text-anchor="middle">10{POWERS[power]}</text>')
+    apart = any(size in before and not 1 / DIFFERENT < before[size] / now[size] < DIFFERENT for size in now)
+    if apart:
+        parts += _line(left, before, "before")
+    parts += _line(left, now, "now", below=apart)
+    return parts
+
+
+def _line(left: float, points: Points, kind: str, *, below: bool = False) -> list[str]:
+    """A line with its points, and the figures of the first and the last one above it, or below it, where there is room."""
+    places = {size: (_x(left, size), _y(points[size])) for size in sorted(points)}
+    parts = [f'<polyline class="{kind}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places.values())}"/>']
+    parts += [f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.2"/>' for x, y in places.values()]
+    for size, anchor, right in ((min(places), "start", -6), (max(places), "end", 18 if below else 6)):
+        x, y = places[size]
+        place = f'x="{x + right:.1f}" y="{y + (LETTERS + 10 if below else -9):.1f}"'
+        parts.append(f'<text class="{kind}" {place} text-anchor="{anchor}">{shown(points[size])}</text>')
+    return parts
+
+
+def _legend(figures: Figures) -> list[str]:
+    """What the kinds of lines are."""
+    kinds = {"now": "now"} | ({"before": f"before ({figures.before})"} if "before" in figures.medians else {})
+    parts, x = [], WIDTH - 264.0
+    for kind, meaning in kinds.items():
+        parts.append(f'<line class="{kind}" x1="{x:g}" x2="{x + 26:g}" y1="22" y2="22"/>')
+        parts.append(f'<text x="{x + 34:g}" y="26">{escape(meaning)}</text>')
+        x += 90
+    return parts
+
+
+def _x(left: float, objects: float) -> float:
+    return left + (log10(objects) - FEWEST) / (MOST - FEWEST) * PANEL
+
+
+def _y(seconds: float) -> float:
+    return BOTTOM - log10(seconds / FLOOR) / (LONGEST - log10(FLOOR)) * (BOTTOM - TOP)
+
+
+def _time(power: int) -> str:
+    """A power of ten of a second."""
+    unit, factor = ("s", 0) if power >= 0 else ("ms", 3) if power >= -3 else ("µs", 6)
+    return f"{10 ** (power + factor)} {unit}"
+
+
+def shown(seconds: float) -> str:
+    """A time with three digits."""
+    return show(seconds) if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+
+
+def _said(points: Points) -> str:
+    return ", ".join(f"{shown(seconds)} at {size:,} objects" for size, seconds in sorted(points.items()))
+
+
+def _style() -> str:
+    light, dark = (
+        f".paper{{fill:{COLOURS[scheme]['paper'][0]}}}text{{fill:{INK[scheme]}}}.grid{{stroke:{COLOURS[scheme]['plain'][1]}}}"
+        + "".join(
+            f"line.{kind},polyline.{kind}{{stroke:{colour}}}circle.{kind},text.{kind}{{fill:{colour}}}"
+            for kind, colour in (("now", COLOURS[scheme]["other"][1]), ("before", COLOURS[scheme]["plain"][1]))
+        )
+        + f".soft{{fill:{COLOURS[scheme]['plain'][1]}}}"
+        for scheme in ("light", "dark")
+    )
+    shapes = (
+        "text{font:12px system-ui,sans-serif}.head{font-size:15px;font-weight:600}.name{font-size:13px}"
+        ".grid{stroke-width:1;opacity:.25}"
+        f"text.now,text.before{{font-size:{LETTERS}px}}"
+        "line.now,polyline.now,line.before,polyline.before{fill:none;stroke-width:2.2}"
+        "line.before,polyline.before{stroke-dasharray:5 4;stroke-width:1.8}"
+    )
+    return f"{shapes}{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
 if __name__ == "__main__":
