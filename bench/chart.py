@@ -27,7 +27,7 @@ PANELS: Final = {
 TITLE: Final = "CPU time of verbs, by the size of the lake"
 WIDTH, HEIGHT = 860, 344
 LEFT, TOP, BOTTOM = 62, 66, 262
-PANEL, GAP = 166, 36
+PANEL, GAP = 160, 38
 """The width of a panel, and from one to the next, in units of the drawing."""
 FEWEST, MOST = 6, 9
 """Powers of ten: objects in the lake."""
@@ -123,7 +123,7 @@ def _line(left: float, points: Points, kind: str, *, below: bool = False) -> lis
     places = {size: (_x(left, size), _y(points[size])) for size in sorted(points)}
     parts = [f'<polyline class="{kind}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places.values())}"/>']
     parts += [f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.2"/>' for x, y in places.values()]
-    for size, anchor, right in ((min(places), "start", -6), (max(places), "end", 18 if below else 6)):
+    for size, anchor, right in ((min(places), "start", -6), (max(places), *(("start", -4) if below else ("end", 6)))):
         x, y = places[size]
         place = f'x="{x + right:.1f}" y="{y + (LETTERS + 10 if below else -9):.1f}"'
         parts.append(f'<text class="{kind}" {place} text-anchor="{anchor}">{shown(points[size])}</text>')
