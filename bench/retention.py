@@ -4,6 +4,9 @@ Trees and files lie in a folder; the listing that is compared is made up, since 
 what is measured. Each step runs in a process of its own, whose CPU time and peak of memory are told; requests are those of the
 object store. With ``--s3``, objects are removed from a server that speaks S3's protocol on this machine (s3proxy), a thousand
 with each request: what the collector can do, if not what S3 does.
+
+``--notes`` measures the saved notes of a long history instead, with descriptions that are made up: 10,000 ranges (10^8 objects),
+of which each commit changes one; 100 commits beside 50,000. Takes a minute.
 """
 
 import argparse
@@ -11,8 +14,11 @@ import multiprocessing
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping
+import tracemalloc
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
@@ -21,16 +27,23 @@ from shutil import rmtree
 from tempfile import mkdtemp
 
 from msgspec import Struct
+from tests.retention.made_trees import MadeTrees, described
 from tests.support.instruments import CountingObjects
 
 from graveler.lake.clock import SystemClock
-from graveler.model import MetarangeName, ObjectEntry, SplitParameters
+from graveler.model import CommitID, MetarangeName, ObjectEntry, SplitParameters
 from graveler.retention.comparison import Listed, unneeded
 from graveler.retention.engine import InProcess
+from graveler.retention.mark_state import STATE, MarkState, save_state
 from graveler.retention.marks import Marks
+from graveler.retention.packed_numbers import raw_name
+from graveler.retention.range_numbers import RangeNumbers
+from graveler.retention.range_table import RangeTable
 from graveler.retention.rate_limit import Pace
 from graveler.retention.rowfiles import read_rows
+from graveler.retention.rules import KnownCommit
 from graveler.retention.runs import Candidate, Kind, Mode
+from graveler.retention.succession import Succession
 from graveler.retention.sweeper import Sweeper
 from graveler.runtime.local import LocalRuntime
 from graveler.storage.objects.folder import FolderObjects
@@ -44,6 +57,11 @@ from graveler.tree.writer import build
 NAMESPACE = "local://retention"
 SPLIT = SplitParameters()
 CHUNK = 5_000
+SHORT = 100
+"""Commits of the short history whose notes are compared with those of the long one."""
+FRESH = 51
+"""New commits of a run."""
+ROUNDS = 5
 
 
 class Cost(Struct, frozen=True):
@@ -62,9 +80,15 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=100)
     parser.add_argument("--swept", type=int, default=20_000)
     parser.add_argument("--s3", action="store_true", help="remove objects from s3proxy, too")
+    parser.add_argument("--notes", action="store_true", help="measure the notes of a long history instead")
+    parser.add_argument("--ranges", type=int, default=10_000, help="ranges of each metarange of that history")
+    parser.add_argument("--long", type=int, default=50_000, help="its commits")
     arguments = parser.parse_args()
     folder = Path(mkdtemp(prefix="graveler-bench-"))
     try:
+        if arguments.notes:
+            measure_notes(folder, arguments.ranges, (SHORT, arguments.long))
+            return
         measure(folder, arguments.objects, arguments.commits)
         sweep("a folder", FolderObjects(folder / "swept", "local://swept"), arguments.swept)
         if arguments.s3:
@@ -134,15 +158,26 @@ def show(what: str, cost: Cost) -> Cost:
     return cost
 
 
+def history_of(names: Sequence[MetarangeName]) -> dict[CommitID, KnownCommit]:
+    """Commits of these metaranges, each the parent of the next one."""
+    ids = [CommitID(f"{number:064x}") for number in range(len(names))]
+    commits = (
+        KnownCommit(cid, tuple(ids[number - 1 : number] if number else ()), name, number)
+        for number, (cid, name) in enumerate(zip(ids, names, strict=True))
+    )
+    return {commit.id: commit for commit in commits}
+
+
 def mark(objects: Objects, names: list[MetarangeName]) -> Mapping[str, int]:
     """Mark everything, as a run does."""
     counted, engine = CountingObjects(objects), InProcess(SystemClock())
     marks = Marks(counted)
-    numbers = {number for name in names for number in marks.ranges_of(name)}
+    marks.read(dict.fromkeys(map(str, names), 1), history_of(names), tell_nobody)
+    numbers = marks.ranges_with(1)
     unread = marks.unread(numbers)
     if unread:
         marks.add(unread, engine.mark(counted, unread, tell_nobody))
-    marks.save(names, numbers, partial(engine.merge, progress=tell_nobody))
+    marks.save(numbers, partial(engine.merge, progress=tell_nobody))
     return {"metaranges read": marks.metaranges_read, "ranges read": marks.ranges_read, **counted.calls}
 
 
@@ -153,7 +188,8 @@ def tell_nobody(_done: int, _total: int) -> None:
 def compare(objects: Objects, names: list[MetarangeName], made: int) -> Mapping[str, int]:
     """Compare with a listing in which every tenth object is not needed."""
     marks = Marks(objects)
-    numbers = {number for name in names for number in marks.ranges_of(name)}
+    marks.read(dict.fromkeys(map(str, names), 1), history_of(names), tell_nobody)
+    numbers = marks.ranges_with(1)
 
     def listing() -> Iterator[Listed]:
         for number in range(made):
@@ -164,6 +200,102 @@ def compare(objects: Objects, names: list[MetarangeName], made: int) -> Mapping[
     rows = [read_rows(objects, key) for key in marks.files]
     found = sum(1 for _ in unneeded(listing(), rows, marks.alive(numbers), iter(())))
     return {"not needed": found}
+
+
+class MadeNotes(Struct, frozen=True):
+    """Saved notes of a history: its commits, the names of all ranges, and new commits that no run has read."""
+
+    objects: FolderObjects
+    commits: dict[CommitID, KnownCommit]
+    ranges: list[str]
+    fresh: dict[CommitID, KnownCommit]
+
+
+def make_notes(folder: Path, ranges: int, count: int) -> MadeNotes:
+    """Save the notes of ``count`` commits, each of which changes one of ``ranges``; and files of a few metaranges more."""
+    objects = FolderObjects(folder / f"notes-{count}", NAMESPACE)
+    infos = [described(position, 0) for position in range(ranges)]
+    latest, contents = list(range(ranges)), dict.fromkeys(range(ranges), 0)
+    counts, changes = array("I", [ranges]), array("I", range(ranges))
+    for number in range(1, count):
+        position = number * 7919 % ranges
+        counts.append(2)
+        changes.extend((latest[position], len(infos)))
+        latest[position] = len(infos)
+        contents[position] = number
+        infos.append(described(position, number))
+    names = [MetarangeName(described(number, -1).name) for number in range(count)]
+    packed = bytearray(b"".join([info.id + info.suffix for info in infos]))
+    numbers = range(len(infos))
+    table = RangeTable(packed, array("I", numbers), RangeNumbers(numbers), len(infos))
+    succession = Succession(bytearray(b"".join(map(raw_name, names))), counts, changes)
+    save_state(objects, MarkState(table, succession, []))
+    trees = MadeTrees(objects)
+    for position in range(FRESH):  # each lacks one range more, so that only metaranges are new
+        del contents[position]
+        names.append(MetarangeName(trees.save(contents)))
+    commits = history_of(names)
+    known = dict(islice(commits.items(), count))
+    fresh = {cid: commit for cid, commit in commits.items() if cid not in known}
+    return MadeNotes(objects, known, [info.name for info in infos], fresh)
+
+
+def use_notes(notes: MadeNotes, fresh: int, traced: bool) -> Mapping[str, int]:
+    """Do with notes what a run does: read ``fresh`` new metaranges, judge every other commit dead, make the unions, save, and
+    ask for each range's file whether it is needed. ``traced`` counts the bytes that this takes at most."""
+    commits = {**notes.commits, **dict(islice(notes.fresh.items(), fresh))}
+    needs: dict[str, int] = {commit.metarange: 1 + number % 2 for number, commit in enumerate(commits.values())}
+    counted = CountingObjects(notes.objects)
+    if traced:
+        tracemalloc.start()
+    cpu = time.process_time()
+    marks = Marks(counted)
+    marks.read(needs, commits, tell_nobody)
+    data, everything = marks.ranges_with(1), marks.ranges_with(3)
+    assert not marks.unread(data)
+    marks.save(everything, no_merge)
+    unneeded_files = sum(not marks.is_in(name, everything) for name in notes.ranges)
+    cpu = time.process_time() - cpu
+    memory = tracemalloc.get_traced_memory()[1] if traced else 0
+    assert (unneeded_files, marks.metaranges_read) == (0, fresh)
+    return {"CPU µs": int(cpu * 1e6), "bytes": memory, "ranges": len(data), "requests": counted.requests}
+
+
+def no_merge(_objects: Objects, files: Sequence[str], _alive: bytes) -> list[str]:
+    """Made notes have no rows."""
+    return list(files)
+
+
+def measure_notes(folder: Path, ranges: int, counts: tuple[int, int]) -> None:
+    """Print what the notes of a short and of a long history take: stored, in memory, and of the CPU."""
+    costs: list[dict[str, float]] = []
+    for count in counts:
+        notes = make_notes(folder, ranges, count)
+        stored = notes.objects.head(STATE).size
+        initial = notes.objects.get(STATE)
+
+        def least(fresh: int, notes: MadeNotes = notes, initial: bytes = initial) -> float:
+            taken = []
+            for _ in range(ROUNDS):
+                notes.objects.put(STATE, initial)
+                taken.append(apart(partial(use_notes, notes, fresh, False)).said["CPU µs"] / 1000)
+            return min(taken)
+
+        unchanged, once, often = least(0), least(1), least(FRESH)
+        memory = apart(partial(use_notes, notes, 0, True)).said["bytes"]
+        costs.append({"stored": stored, "memory": memory, "unchanged": unchanged, "once": once})
+        print(
+            f"{count:,} commits of {ranges:,} ranges: {stored / 1e6:.2f} MB stored, {memory / 1e6:.1f} MB in memory at most, "
+            f"{unchanged:.1f} ms of CPU a run, {once:.1f} ms with one new commit, {(often - once) / (FRESH - 1):.1f} ms for each "
+            "further one"
+        )
+    short, long = costs
+    more = counts[1] - counts[0]
+    print(
+        f"a commit more: {(long['stored'] - short['stored']) / more:.0f} bytes stored, "
+        f"{(long['memory'] - short['memory']) / more:.0f} bytes in memory; the long history takes "
+        f"{long['unchanged'] / short['unchanged']:.1f} × the CPU, {long['once'] / short['once']:.1f} × with one new commit"
+    )
 
 
 def s3_objects() -> Objects:

@@ -462,6 +462,25 @@ def test_a_tree_whose_ranges_have_not_come_stops_no_collector(world: World) -> N
     assert contents(world.repository(), "main") == {"a": "1"}
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_a_young_tree_keeps_its_objects_though_its_commit_is_dead(world: World, again: bool) -> None:
+    """Whoever writes the contents of an expired commit again is about to commit them."""
+    repository = world.main
+    old = repository.commit_of(write(repository, "main", a="old"))
+    lost = keys(world, "data/")
+    write(repository, "main", a="new")
+    repository.set_retention(RetentionRules(1))
+    world.clock.time += 2 * DAY
+    assert collect(world).plan.expired == 2
+    world.clock.time += AGE
+    key = f"_graveler/metaranges/{old.metarange}"
+    if again:
+        world.objects().put(key, world.objects().get(key))
+    collect(world)
+    assert lost & keys(world, "data/") == (lost if again else set())
+    assert keys(world, key) == {key}
+
+
 def test_a_damaged_tree_stops_the_collector(world: World) -> None:
     write(world.main, "main", **TEXTS)
     world.main.upload("main", "x", b"x")

@@ -6,7 +6,7 @@ import pytest
 
 from graveler.errors import CorruptError
 from graveler.retention.comparison import NAME_BYTES, ROW
-from graveler.retention.marks import STATE
+from graveler.retention.mark_state import STATE
 from graveler.retention.rowfiles import ROWS, look_at_rows, name_at, put_rows, read_rows
 from graveler.storage.objects.memory import MemoryObjects
 from tests.lake.support import World

@@ -2,7 +2,7 @@
 
 ::
 
-    _graveler/gc/marks/state.msgpack       the numbers of ranges, and the contents of metaranges, after its SHA-256
+    _graveler/gc/marks/state.msgpack       the numbers of ranges, and what metaranges change (:mod:`.mark_state`)
     _graveler/gc/marks/<16 hex>.rows       rows (:mod:`.rowfiles`) of some ranges, sorted
 
 A range's file name pins all of its records, so what was read of it stays true as long as the file exists, whichever writer puts
@@ -11,100 +11,109 @@ reading the trees anew, and no more: all of them have checksums.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
-from itertools import islice
+from itertools import chain, count, islice
 from secrets import token_hex
 from typing import Final
 
-import msgspec
-from msgspec import Struct
-
-from graveler.errors import UNREADABLE, CorruptError, DamagedFileError
 from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.model import CommitID
 from graveler.retention.comparison import ROW
+from graveler.retention.mark_state import FOLDER, STATE, load_state, save_state
+from graveler.retention.metarange_reader import MetarangeReader
+from graveler.retention.packed_numbers import file_name, raw_name
+from graveler.retention.range_numbers import RangeNumbers
 from graveler.retention.rowfiles import put_rows
+from graveler.retention.rules import KnownCommit
 from graveler.retention.threads import at_once
+from graveler.retention.tree_tables import tree_table
 from graveler.storage.objects.port import ObjectMissingError, Objects
-from graveler.storage.objects.tree_files import FOLDER as FILES
-from graveler.tree.range_info import RangeInfo
-from graveler.tree.recomputed_name import expect_name
 from graveler.tree.record import record_data_id
-from graveler.tree.sstable import MalformedTableError, Table
-from graveler.tree.store import METARANGES, RANGES, expect_label, wrong_with
-
-FOLDER: Final = "_graveler/gc/marks"
-STATE: Final = f"{FOLDER}/state.msgpack"
-VERSION: Final = 2
+from graveler.tree.store import RANGES
 
 _MEMORY: Final = 256 << 20
 MOST_FILES: Final = 8
 """Beyond this number, files of rows are merged into one."""
 _WRITE: Final = 1 << 16
-_DIGEST: Final = 32
-
-
-class _State(Struct):
-    version: int = VERSION
-    ranges: dict[bytes, int] = {}
-    """Raw name (ID and suffix, 48 bytes) → number."""
-    marked: set[int] = set()
-    metaranges: dict[bytes, list[int]] = {}
-    files: list[str] = []
-    next_number: int = 0
 
 
 class Marks:
-    """The marks of one namespace. ``metaranges_read`` and ``ranges_read`` count those that had to be read."""
+    """The marks of one namespace. ``metaranges_read`` and ``ranges_read`` count those that had to be read.
+
+    :meth:`read` says which metaranges there are, each with bits for what needs it; :meth:`ranges_with` and :meth:`masks` say what
+    their ranges are needed for. Memory: 120 bytes a commit of few changes and 60 a range; 170 a commit more while metaranges are
+    read, and 170 a range while ranges are looked up."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._state = self._load()
+        self._state = load_state(objects)
+        self._bits: list[int] = []
+        """Bits of the metaranges in the succession: 0 for those that nothing needs."""
         self.metaranges_read = 0
         self.ranges_read = 0
 
-    def ranges_of(self, metarange: str) -> list[int]:
-        """Return the numbers of a metarange's ranges. One object read the first time in its life, else none.
-        :class:`DamagedFileError` if it cannot be read: then nothing must be collected."""
-        raw = _raw(metarange)
-        numbers = self._state.metaranges.get(raw)
-        if numbers is None:
-            numbers = []
-            for lasts, packed in _table(self._objects, METARANGES, metarange).blocks():
-                for last, description in zip(lasts, packed, strict=True):
-                    info = RangeInfo.unpack(last, description)
-                    numbers.append(self.number(info.id + info.suffix))
-            self._state.metaranges[raw] = numbers
-            self.metaranges_read += 1
-        return numbers
+    def read(
+        self,
+        metaranges: Mapping[str, int],
+        commits: Mapping[CommitID, KnownCommit],
+        progress: Callable[[int, int], None],
+    ) -> None:
+        """Read those of these metaranges that were never read, and note the bits that say for what each is needed, not 0. One
+        object read each, in its life. ``commits`` say which follows which: a metarange is compared with that of its commit's
+        first parent. ``progress`` is called before each. :class:`DamagedFileError` if one cannot be read: then nothing must be
+        collected."""
+        succession = self._state.succession
+        names = list(map(raw_name, metaranges))
+        positions = succession.positions()
+        fresh = sorted([name for name in names if name not in positions])
+        if fresh:
+            numbers = count()
+            reader = MetarangeReader(
+                self._objects, self._state.ranges.number, self._state.lists, lambda: progress(next(numbers), len(fresh))
+            )
+            succession.insert(_places(fresh, _bases(fresh, commits, positions), positions), reader.changes)
+            self._state.lists = {}
+            self.metaranges_read += reader.objects_read
+            positions = succession.positions()
+        self._bits = [0] * len(succession)
+        for name, bits in zip(names, metaranges.values(), strict=True):
+            self._bits[positions[name]] = bits
 
-    def number(self, name: bytes) -> int:
-        """Return the number of a range, by its raw name."""
-        number = self._state.ranges.get(name)
-        if number is None:
-            number = self._state.ranges[name] = self._state.next_number
-            self._state.next_number += 1
-        return number
+    def ranges_with(self, bits: int) -> RangeNumbers:
+        """Return the numbers of all ranges of the metaranges that have one of these bits. 0.1 µs a change of any metarange, 0.3
+        the first time."""
+        members = bytes([mask & bits != 0 for mask in self._bits])
+        return self._state.succession.union(members, self._state.ranges.next_number)
 
-    def number_of(self, name: str) -> int:
-        """Return the number of a range, by its file's name."""
-        return self.number(_raw(name))
+    def masks(self) -> list[int]:
+        """Return for the number of each range the bits of all metaranges that contain it, 0 for other numbers. 1 µs a change of
+        any metarange, and more where neighbours have different bits."""
+        return self._state.succession.masks(self._bits, self._state.ranges.next_number)
 
-    def is_in(self, name: str, numbers: Collection[int]) -> bool:
+    def number_ranges(self, names: Iterable[str]) -> RangeNumbers:
+        """Return the numbers of ranges, by their files' names. Those that have none get one."""
+        return RangeNumbers([self._state.ranges.number(raw_name(name)) for name in names])
+
+    def numbered(self, names: Iterable[str]) -> RangeNumbers:
+        """Return the numbers of those of these ranges that have one."""
+        numbers = map(self._state.ranges.by_name().get, map(raw_name, names))
+        return RangeNumbers([number for number in numbers if number is not None])
+
+    def is_in(self, name: str, numbers: RangeNumbers) -> bool:
         """Return whether the range file of this name is one of those."""
-        return self._state.ranges.get(_raw(name)) in numbers
+        return self._state.ranges.by_name().get(raw_name(name)) in numbers
 
-    def unread(self, numbers: Collection[int]) -> list[tuple[int, str]]:
+    def unread(self, numbers: RangeNumbers) -> list[tuple[int, str]]:
         """Return number and name of those of these ranges that were never read."""
-        fresh = sorted(set(numbers) - self._state.marked)
-        names = {number: name for name, number in self._state.ranges.items()} if fresh else {}
-        return [(number, _hex(names[number])) for number in fresh]
+        ranges = self._state.ranges
+        return [(number, file_name(raw)) for number, raw in ranges.named(numbers - ranges.read)]
 
     def add(self, ranges: Sequence[tuple[int, str]], files: Sequence[str]) -> None:
         """Record that these ranges have been read, into these files."""
         self._state.files += files
-        self._state.marked.update(number for number, _ in ranges)
+        for number, _ in ranges:
+            self._state.ranges.read.add(number)
         self.ranges_read += len(ranges)
 
     @property
@@ -112,60 +121,81 @@ class Marks:
         """Keys of the files of rows."""
         return tuple(f"{FOLDER}/{name}" for name in self._state.files)
 
-    def alive(self, numbers: Collection[int]) -> bytearray:
+    def alive(self, numbers: RangeNumbers) -> bytes:
         """Return 1 for each of these numbers, 0 for all others."""
-        is_alive = bytearray(self._state.next_number)
-        for number in numbers:
-            is_alive[number] = 1
-        return is_alive
+        return numbers.flags(self._state.ranges.next_number)
 
     def save(
         self,
-        metaranges: Collection[str],
-        numbers: Collection[int],
+        numbers: RangeNumbers,
         merge: Callable[[Objects, Sequence[str], bytes], list[str]],
         most_files: int = MOST_FILES,
     ) -> None:
-        """Save the data about these metaranges and ranges for the next run, and drop the rest. If more than ``most_files`` files
-        of rows exist, or half of the ranges are gone, ``merge`` makes new ones."""
-        if len(self._state.files) > most_files or len(self._state.marked) > 2 * len(numbers) + MOST_FILES:
-            self._state.files = merge(self._objects, self.files, bytes(self.alive(numbers)))
-            self._state.marked &= set(numbers)
-        raw_names = {_raw(name) for name in metaranges}
-        self._state.metaranges = {
-            raw: range_numbers for raw, range_numbers in self._state.metaranges.items() if raw in raw_names
-        }
-        needed = set(numbers) | self._state.marked
-        needed.update(number for range_numbers in self._state.metaranges.values() for number in range_numbers)
-        self._state.ranges = {raw: number for raw, number in self._state.ranges.items() if number in needed}
-        state = msgspec.msgpack.encode(self._state)
-        self._objects.put(STATE, sha256(state).digest() + state)
-        current = {STATE, *(f"{FOLDER}/{name}" for name in self._state.files)}
+        """Save the data about the metaranges that :meth:`read` named, and these ranges, for the next run, and drop the rest. If
+        more than ``most_files`` files of rows exist, or half of the ranges are gone, ``merge`` makes new ones."""
+        state, ranges = self._state, self._state.ranges
+        if len(state.files) > most_files or len(ranges.read) > 2 * len(numbers) + MOST_FILES:
+            state.files = merge(self._objects, self.files, self.alive(numbers))
+            ranges.read &= numbers
+        state.succession.keep(bytes(map(bool, self._bits)))
+        self._bits = list(filter(None, self._bits))
+        ranges.keep(numbers | ranges.read | RangeNumbers(state.succession.changes))
+        state.succession.release()
+        ranges.release()
+        save_state(self._objects, state)
+        current = {STATE, *(f"{FOLDER}/{name}" for name in state.files)}
         for stored in list(self._objects.list(f"{FOLDER}/")):
             if stored.key not in current:
                 with suppress(ObjectMissingError):
                     self._objects.delete(stored.key)
 
-    def _load(self) -> _State:
-        """Return the saved state; a damaged one, or one of another version, counts as empty: everything is read again."""
-        try:
-            data = self._objects.get(STATE)
-        except ObjectMissingError:
-            return _State()
-        if sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
-            return _State()
-        try:
-            state = msgspec.msgpack.decode(data[_DIGEST:], type=_State)
-        except UNREADABLE:
-            return _State()
-        return state if state.version == VERSION and all(map(self._is_there, state.files)) else _State()
 
-    def _is_there(self, name: str) -> bool:
-        try:
-            self._objects.head(f"{FOLDER}/{name}")
-        except ObjectMissingError:
-            return False
-        return True
+def _bases(
+    fresh: Sequence[bytes], commits: Mapping[CommitID, KnownCommit], positions: Mapping[bytes, int]
+) -> dict[bytes, bytes]:
+    """Return for each of these metaranges another one that differs little, if there is one: that of a commit's first parent,
+    best of one that was read."""
+    bases: dict[bytes, bytes] = {}
+    unread = set(map(file_name, fresh))
+    for commit in commits.values():
+        parent = commits.get(commit.parents[0]) if commit.metarange in unread and commit.parents else None
+        if parent is None or not parent.metarange or parent.metarange == commit.metarange:
+            continue
+        name, base = raw_name(commit.metarange), raw_name(parent.metarange)
+        if base in positions or (parent.metarange in unread and name not in bases):
+            bases[name] = base
+    return bases
+
+
+def _places(
+    fresh: Sequence[bytes], bases: Mapping[bytes, bytes], positions: Mapping[bytes, int]
+) -> list[tuple[int, list[bytes]]]:
+    """Return where to put new metaranges into the succession: each behind its base, with those in between whose base it is too;
+    without a base at the end."""
+    following: dict[bytes, list[bytes]] = {}
+    for name in fresh:
+        if name in bases:
+            following.setdefault(bases[name], []).append(name)
+    placed: set[bytes] = set()
+
+    def with_followers(names: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield these metaranges, each followed by those whose base it is."""
+        waiting = [*names]
+        while waiting:
+            name = waiting.pop()
+            if name not in placed:
+                placed.add(name)
+                yield name
+                waiting += following.get(name, ())
+
+    places: dict[int, list[bytes]] = {}
+    for base, names in following.items():
+        if base in positions:
+            places[positions[base] + 1] = list(with_followers(names))
+    baseless = with_followers(name for name in fresh if name not in bases)
+    in_circles = with_followers(fresh)  # reverts make a metarange its own ancestor
+    places.setdefault(len(positions), []).extend(chain(baseless, in_circles))
+    return sorted(places.items())
 
 
 def write_rows(
@@ -185,24 +215,10 @@ def write_rows(
 
 def _names(objects: Objects, name: str) -> list[bytes]:
     names = []
-    for _, packed in _table(objects, RANGES, name).blocks():
-        names += [name_of_object for name_of_object in map(record_data_id, packed) if name_of_object is not None]
+    with tree_table(objects, RANGES, name) as table:
+        for _, packed in table.blocks():
+            names += [name_of_object for name_of_object in map(record_data_id, packed) if name_of_object is not None]
     return names
-
-
-def _table(objects: Objects, kind: str, name: str) -> Table:
-    """Return the file, if it is the one of this name: otherwise another one would decide what is garbage. Without a label its
-    digest is checked: 3 µs a record, once in its life."""
-    try:
-        table = Table(objects.get(f"{FILES}/{kind}/{name}"))
-        expect_label(table, kind, name)
-        if table.label is None:
-            expect_name(table, name)
-        return table
-    except ObjectMissingError:
-        raise DamagedFileError(kind[:-1], name, "is missing, so nothing was collected") from None
-    except MalformedTableError as error:
-        raise DamagedFileError(kind[:-1], name, f"{wrong_with(error)}, so nothing was collected") from None
 
 
 def write_names(objects: Objects, names: Iterator[bytes], number: int, key: str) -> None:
@@ -235,14 +251,3 @@ def _unpacked(source: Iterator[bytes], alive: bytes) -> Iterator[tuple[bytes, in
 def _as_blocks(rows: Iterator[tuple[bytes, int]]) -> Iterator[Block]:
     while some := list(islice(rows, _WRITE)):
         yield [name for name, _ in some], [number for _, number in some], []
-
-
-def _raw(name: str) -> bytes:
-    try:
-        return bytes.fromhex(name.replace("-", "", 1))
-    except ValueError:
-        raise CorruptError(f"{name!r} is not the name of a range or metarange") from None
-
-
-def _hex(raw: bytes) -> str:
-    return f"{raw[:32].hex()}-{raw[32:].hex()}"

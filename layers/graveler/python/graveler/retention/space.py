@@ -30,6 +30,7 @@ from graveler.retention.engine import InProcess
 from graveler.retention.holds import Holds
 from graveler.retention.live_listing import EVERYTHING, Unknown, own_objects
 from graveler.retention.marks import MOST_FILES, Marks
+from graveler.retention.range_numbers import RangeNumbers
 from graveler.retention.roots import Names, RootReader
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.rules import DAY, KnownCommit
@@ -252,29 +253,20 @@ class _Survey:
         for cid, mask in masks.items():
             if commits[cid].metarange:
                 trees[commits[cid].metarange] = trees.get(commits[cid].metarange, 0) | mask
-        of_range: dict[int, int] = {}
-        same: dict[int, int] = {}
-        for done, (metarange, mask) in enumerate(trees.items(), 1):
-            for number in marks.ranges_of(metarange):
-                together = of_range.get(number, 0) | mask
-                of_range[number] = same.setdefault(together, together)
-            self._progress("reading metaranges", done, len(trees))
+
+        def report(phase: str, done: int, total: int) -> None:
+            self._progress(phase, done, total)
             self._claim.renew()
 
-        def report(done: int, total: int) -> None:
-            self._progress("reading ranges", done, total)
-            self._claim.renew()
-
+        marks.read(trees, commits, partial(report, "reading metaranges"))
+        range_masks = marks.masks()
+        numbers = RangeNumbers([number for number, mask in enumerate(range_masks) if mask])
+        progress = partial(report, "reading ranges")
         engine = InProcess(self._repository.clock)
-        unread = marks.unread(of_range)
+        unread = marks.unread(numbers)
         if unread:
-            marks.add(unread, engine.mark(self._objects, unread, report))
-        marks.save(
-            trees, of_range, lambda objects, files, alive: engine.merge(objects, files, alive, report), MOST_FILES
-        )
-        range_masks = [0] * len(marks.alive(()))
-        for number, mask in of_range.items():
-            range_masks[number] = mask
+            marks.add(unread, engine.mark(self._objects, unread, progress))
+        marks.save(numbers, lambda objects, files, alive: engine.merge(objects, files, alive, progress), MOST_FILES)
         return range_masks
 
     def _write_staged(self, states: Sequence[BranchState], dumped: Names, file: IO[bytes]) -> None:
