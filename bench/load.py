@@ -83,6 +83,8 @@ class Row:
     """None: the bare server cannot do it."""
     branch_each: bool = False
     """Whether each client has a branch of its own."""
+    ahead: bool = False
+    """Whether there is a branch that is a commit ahead of ``main``."""
 
 
 def stage(given: Given) -> list[list[Request]]:
@@ -134,6 +136,16 @@ def commit(given: Given) -> list[list[Request]]:
     ]
 
 
+def merge(given: Given) -> list[list[Request]]:
+    branch = f"{given.name}-{NUMBER}"
+    return [
+        [
+            REQUESTS.send("POST", "/branches", {"name": branch, "source": "main"}),
+            REQUESTS.send("POST", f"/refs/{given.name}-ahead/merge/{branch}", {}),
+        ]
+    ]
+
+
 def external(given: Given) -> dict[str, object]:
     """An object that lies somewhere else already, at an address of its own."""
     return {
@@ -153,6 +165,7 @@ ROWS = MappingProxyType(
         "stat": Row("stat an object", stat, Bounds(2.4, 0.5)),
         "page of 1,000": Row("list a page of 1,000, one of a hundred", page, Bounds(1.9, 0.6, (1, 16))),
         "page anywhere": Row("list a page of 1,000, anywhere", page_anywhere, Bounds(1.9, 0.6, (1, 16))),
+        "merge": Row("create a branch, and merge one that is a commit ahead into it", merge, None, ahead=True),
         "stage and commit": Row("stage an object and commit it", commit, None, branch_each=True),
     }
 )
@@ -315,6 +328,12 @@ def under_load(
 
     for client in range(clients if row.branch_each else 0):
         ask(server.port, REQUESTS.send("POST", "/branches", {"name": f"{given.name}-{client:03}", "source": "main"}))
+    if row.ahead:
+        ahead = f"{given.name}-ahead"
+        path = f"{ahead}/object"
+        ask(server.port, REQUESTS.send("POST", "/branches", {"name": ahead, "source": "main"}))
+        ask(server.port, REQUESTS.send("PUT", f"/branches/{ahead}/objects", external(given), path=path))
+        ask(server.port, REQUESTS.send("POST", f"/branches/{ahead}/commits", {"message": "one ahead"}))
     seen = load(
         program,
         server.port,

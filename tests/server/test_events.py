@@ -144,6 +144,19 @@ def test_a_small_body_of_known_length_stays_in_memory_and_no_other() -> None:
         assert (found is not None) is small
 
 
+@pytest.mark.parametrize("pieces", [[bytes(60)], [bytes(20), bytes(40)]])
+def test_no_message_is_awaited_behind_the_last_byte_of_a_small_body(pieces: list[bytes]) -> None:
+    """The one that says that nothing follows costs a round of the loop."""
+    received: list[bytes] = []
+
+    async def receive() -> Message:
+        received.append(pieces[len(received)])
+        return {"type": "http.request", "body": received[-1], "more_body": True}
+
+    assert read(request("POST", "/x", bytes(60)), receive) == Body(bytes(60))
+    assert received == pieces
+
+
 @pytest.mark.parametrize(
     ("body", "headers", "limit", "status"),
     [

@@ -14,12 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from hashlib import md5
 from http.client import HTTPResponse
+from multiprocessing import Pipe
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.server.restarts import MOST, YOUNG, Restarts
+from graveler.server.serve import wait_for_workers
 from tests.server.support import Running, basic, running
 from tests.support.patience import PATIENCE
 
@@ -310,6 +313,30 @@ def test_a_server_whose_worker_always_dies_young_ends(tmp_path: Path) -> None:
         os.kill(worker_of(server), signal.SIGKILL)
         assert server.process.wait(PATIENCE) == 1
         assert f"worker 1 has ended {MOST} times in a row" in server.errors.read_text()
+
+
+def test_a_server_is_ready_when_all_of_its_workers_have_started() -> None:
+    started, starts = Pipe(duplex=False)
+    stopping, missing = threading.Event(), Queue[int]()
+
+    def wait(workers: int, seconds: float = PATIENCE) -> None:
+        missing.put(wait_for_workers(started, workers, stopping, seconds))
+
+    with started, starts:
+        for workers in (1, 3):
+            waiting = threading.Thread(target=wait, args=(workers,))
+            waiting.start()
+            for _ in range(workers):
+                assert missing.empty()
+                starts.send_bytes(b"started")
+            waiting.join()
+            assert missing.get() == 0
+        starts.send_bytes(b"started")
+        wait(3, 0.3)
+        assert missing.get() == 2, "one that does not start holds up nobody for ever"
+        stopping.set()
+        wait(2)
+        assert missing.get() == 2
 
 
 def test_a_worker_that_lived_for_long_begins_a_new_row() -> None:

@@ -175,7 +175,7 @@ async def read_small_body(request: Request, receive: Receive, limit: int, spool_
     arrival = _Arrival(receive)
     data = b""
     more = True
-    while more:
+    while more and len(data) < length:  # the message that only says that nothing follows would cost a round of the loop
         message = await arrival.next()
         data += message.get("body", b"")
         more = message.get("more_body", False)

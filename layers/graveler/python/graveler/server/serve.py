@@ -1,5 +1,6 @@
 """The worker processes, from start until a signal stops them."""
 
+import asyncio
 import http.client
 import logging
 import multiprocessing
@@ -7,8 +8,9 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from threading import Event, Thread
 from typing import Any, Final
 
@@ -19,7 +21,7 @@ from granian.server.mp import MPServer
 
 from graveler.errors import UnavailableError
 from graveler.server.configuration import ServerSettings
-from graveler.server.gateway import HEALTH
+from graveler.server.gateway import HEALTH, Gateway
 from graveler.server.metrics import WorkerDeaths
 from graveler.server.restarts import MOST, Restarts
 from graveler.server.worker import build_gateway
@@ -38,6 +40,9 @@ _CONNECTIONS: Final = 8192
 """Connections per worker; idle ones cost little. Further ones wait until others close."""
 
 _ASK_EVERY: Final = 0.05
+_OTHERS_SECONDS: Final = 5.0
+"""Seconds after the first worker's answer that a server waits for the others before it says that it is ready. Clients that come
+before them keep their connections to the first one, while the others start on the processors that it needs."""
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +108,8 @@ class _Workers(MPServer):
 def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
     """Serve requests until SIGTERM or SIGINT, then finish the running ones. ``settings.port`` must not be 0.
 
-    ``ready`` is called in another thread once the first worker responds. Call this in the main thread of a dedicated process.
+    ``ready`` is called in another thread once all workers have started; if one of them needs longer than the others, a few
+    seconds after the first one responds. Call this in the main thread of a dedicated process.
     """
     # Forked workers would inherit the threads' locks in whatever state they are.
     multiprocessing.set_start_method("spawn", force=True)
@@ -126,21 +132,48 @@ def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
     )
     server.deaths = WorkerDeaths(settings.metrics)
     stopping = Event()
+    started, starts = multiprocessing.Pipe(duplex=False)
 
     def announce() -> None:
         while not stopping.wait(_ASK_EVERY):
             if _answers(settings.host, settings.port):
                 server.respawn_failed_workers = True
+                with started:
+                    wait_for_workers(started, settings.workers, stopping)
                 ready()
                 return
 
     waiting = Thread(target=announce, name="readiness", daemon=True)
     waiting.start()
     try:
-        server.serve(target_loader=partial(build_gateway, settings), wrap_loader=False)
+        server.serve(target_loader=partial(_start_worker, settings, starts), wrap_loader=False)
     finally:
         stopping.set()
         waiting.join()
+        starts.close()
+
+
+def _start_worker(settings: ServerSettings, starts: Connection) -> Gateway:
+    """Return the gateway of this process. Once its loop runs, which granian begins when it listens, tell the first process."""
+    gateway = build_gateway(settings)
+
+    def tell() -> None:
+        with starts, suppress(BrokenPipeError):  # nobody waits for the successor of a worker that died
+            starts.send_bytes(b"started")
+
+    asyncio.get_event_loop().call_soon(tell)
+    return gateway
+
+
+def wait_for_workers(started: Connection, workers: int, stopping: Event, seconds: float = _OTHERS_SECONDS) -> int:
+    """Wait until so many workers have said that they started, but for so many ``seconds`` at most, and not after the server
+    stops. Return the number of those that have not."""
+    deadline = time.monotonic() + seconds
+    while workers and time.monotonic() < deadline and not stopping.is_set():
+        if started.poll(_ASK_EVERY):
+            started.recv_bytes()
+            workers -= 1
+    return workers
 
 
 def _answers(host: str, port: int) -> bool:
