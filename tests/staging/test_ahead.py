@@ -2,15 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from threading import Event, Lock
+from threading import Event, Lock, get_ident
+from typing import Any
 
 import pytest
 
+from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
-from graveler.staging.changes import PAGE, StagedChanges, record_of
+from graveler.staging.changes import PAGE, StagedChanges, records_of
 from graveler.staging.partition_scan import ReadAhead
 from graveler.storage.tables.memory import MemoryTables
-from graveler.storage.tables.port import Item, Key, Put, Query, QueryPage
+from graveler.storage.tables.port import Item, Key, LocalTables, Put, Query, QueryPage
 from tests.support.patience import PATIENCE
 
 
@@ -98,9 +100,40 @@ def test_an_error_of_a_page_ahead_reaches_who_reads() -> None:
     tables.write_many([Put(Key("p", b"%d" % number), {"record": b"1"}) for number in range(5)])
     read: list[bytes] = []
     with pytest.raises(OSError, match="gone"):
-        read.extend(key for key, _ in ReadAhead[bytes | None](tables, [Query("p", limit=3)], _record))
+        read.extend(key for key, _ in ReadAhead[bytes | None](tables, [Query("p", limit=3)], records_of))
     assert read == [b"0", b"1", b"2"]  # those of the page before
 
 
-def _record(item: Item) -> bytes | None:
-    return record_of(item)
+class Local(Slow):
+    """Tables whose requests take no waiting. Notes the threads that ask."""
+
+    is_local = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def query(self, partition: str, **terms: Any) -> QueryPage:
+        self.threads.add(get_ident())
+        return super().query(partition, **terms)
+
+
+@pytest.mark.parametrize("shards", [1, 8])
+def test_where_nothing_has_to_be_waited_for_the_reader_reads_each_page_when_it_needs_it(shards: int) -> None:
+    tables = Local()
+    assert isinstance(tables, LocalTables)
+    changes, token, keys = staged(tables, shards, 12_000)
+    scan = changes.scan([token])
+    assert next(scan)[0] == keys[0]
+    assert tables.asked.total() == shards
+    assert [key for key, _ in scan] == keys[1:]
+    sizes = [len(MemoryTables.query(tables, place, limit=12_000).items) for place in changes.partitions(token)]
+    assert [tables.asked[place] for place in changes.partitions(token)] == [-(-size // PAGE) for size in sizes]
+    assert tables.threads == {get_ident()}
+
+
+def test_a_staged_item_that_is_no_record_is_named() -> None:
+    items: list[Item] = [{"record": b"1"}, {}, {"record": "text"}]
+    assert records_of(items[:2]) == [b"1", None]
+    with pytest.raises(CorruptError, match="'text', which is not a record"):
+        records_of(items)

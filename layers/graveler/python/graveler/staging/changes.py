@@ -11,7 +11,7 @@ that has read it already (promise C1). Where several tokens hold a key, the newe
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct
 from xxhash import xxh64_intdigest
@@ -41,6 +41,7 @@ PAGE: Final = 1000
 
 _MARK: Final = "put"
 _MARK_BYTES: Final = 8
+_RECORD_TYPES: Final = frozenset((bytes, type(None)))
 
 StagedRecord = tuple[bytes, bytes | None]
 """A key, and its packed record or None for a tombstone."""
@@ -220,7 +221,7 @@ class StagedChanges:
         # The newest token's last: where several hold a key, it counts.
         partitions = [partition for token in reversed(tokens) for partition in self.partitions(token)]
         return iter(
-            ReadAhead(self._tables, [Query(partition, start, end, PAGE) for partition in partitions], record_of)
+            ReadAhead(self._tables, [Query(partition, start, end, PAGE) for partition in partitions], records_of)
         )
 
     def remove(self, token: Token, limit: int = PAGE) -> bool:
@@ -329,6 +330,14 @@ def first_staged(items: Iterable[Item | None]) -> Staged | None:
         if item is not None:
             return Staged(record_of(item))
     return None
+
+
+def records_of(items: Sequence[Item]) -> list[bytes | None]:
+    """Return the result of :func:`record_of` for each of these items. 0.1 µs each."""
+    records = [item.get("record") for item in items]
+    if _RECORD_TYPES.issuperset(map(type, records)):
+        return cast(list[bytes | None], records)
+    return [record_of(item) for item in items]
 
 
 def record_of(item: Item) -> bytes | None:

@@ -113,6 +113,17 @@ class VerifiableTables(Protocol):
         ...
 
 
+@runtime_checkable
+class LocalTables(Protocol):
+    """The mark of tables whose requests take the processor's time and no waiting: asking ahead, in another thread, gains nothing
+    there, and takes as long again."""
+
+    @property
+    def is_local(self) -> bool:
+        """True."""
+        ...
+
+
 class Tables(Protocol):
     """Items under conditional writes. Safe to share between threads; several processes may use one table at once.
 

@@ -54,6 +54,9 @@ class SqliteTables:
     Where this user may only read, it reads a private copy, made again after each change of the table; writes are refused.
     """
 
+    is_local: Final = True
+    """See :class:`graveler.storage.tables.port.LocalTables`."""
+
     def __init__(self, path: Path, *, create: bool = True, busy_seconds: float = 30.0, modes: Modes = PRIVATE) -> None:
         self.handle = TableHandle(Path(path).absolute(), busy_seconds, modes, create=create)
         """The connections of this process."""
