@@ -10,7 +10,7 @@ import pytest
 from graveler.errors import UnavailableError
 from graveler.runtime import crew as crews
 from graveler.runtime.crew import Crew
-from graveler.runtime.local import processors
+from graveler.runtime.local import LocalRuntime, processors
 from tests.support.children import end_process
 from tests.support.shell import Shell
 
@@ -27,6 +27,34 @@ def test_a_worker_that_was_killed_is_replaced() -> None:
         assert list(crew.run(len, [("abc",), ("",)])) == [3, 0]
     finally:
         crew.end()
+
+
+def test_a_crew_runs_from_its_first_tasks_until_it_ends() -> None:
+    crew = Crew(1)
+    try:
+        assert not crew.is_running
+        (worker,) = crew.run(os.getpid, [()])
+        assert crew.is_running
+        os.kill(worker, signal.SIGKILL)
+        os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)
+        assert not crew.is_running
+        assert list(crew.run(len, [("abc",)])) == [3]
+        assert crew.is_running
+    finally:
+        crew.end()
+    assert not crew.is_running
+
+
+def test_asking_whether_a_crew_runs_starts_none() -> None:
+    size = 7  # nobody else's
+    assert not LocalRuntime(workers=size).has_crew
+    assert not LocalRuntime(workers=1).has_crew
+    assert not crews.is_running(size)
+    try:
+        assert list(LocalRuntime(workers=size).crew().run(abs, [(-n,) for n in range(50)])) == list(range(50))
+        assert LocalRuntime(workers=size).has_crew
+    finally:
+        crews.crew(size).end()
 
 
 def test_answers_come_in_order_and_tasks_are_drawn_a_few_ahead() -> None:

@@ -1,11 +1,12 @@
 """Working in several processes: the same trees, differences and conflicts as alone (law F1); errors arrive."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
+from unittest.mock import patch
 
 import pytest
 
@@ -31,6 +32,8 @@ from tests.tree.support import changes_between, same_tree
 
 SPLIT = SplitParameters(min_size=400, max_size=4_000, raggedness=10)
 KEYS = [b"key/%05d" % n for n in range(3000)]
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -103,6 +106,74 @@ def test_very_many_changes_behind_all_ranges_and_in_one_place_are_shared_too(sto
     for prefix in (b"m", b"zz"):
         change = changes({b"%s%05d" % (prefix, n): n for n in range(1500)})
         assert same_tree(apply(tree, change, SPLIT), apply(alone(tree), change, SPLIT))
+
+
+def test_parts_of_very_many_changes_in_one_place_join_as_they_are(store: TreeStore, tmp_path: Path) -> None:
+    """Each part ends where the rule ends a range: none is read and written again."""
+    records = [(key, packed(1)) for key in KEYS]
+    expected = build(alone(Tree(store)).store, SPLIT, records)
+    files, runtime = Puts(tmp_path / "other"), Counted(has_crew=False)
+    result = apply(Tree(TreeStore(files, runtime)), records, SPLIT)
+    assert same_tree(result, expected)
+    assert runtime.tasks > 5
+    assert not files.names  # put by this process
+
+
+def test_workers_that_run_already_get_less_than_is_worth_starting_them(tmp_path: Path) -> None:
+    few, many = changes(dict.fromkeys(KEYS[:400], 2)), changes(dict.fromkeys(KEYS[::2], 2))
+    stopped, running = Counted(has_crew=False), Counted(has_crew=True)
+    files = FolderFiles(tmp_path)
+    tree = build(TreeStore(files, ALONE), SPLIT, ((key, packed(1)) for key in KEYS))
+    with patch.object(applying, "AT_HAND", 500), patch.object(applying, "TASK", 150):
+        apply(Tree(TreeStore(files, stopped), tree.lasts, tree.packed), many, SPLIT)
+        beside = Tree(TreeStore(files, running), tree.lasts, tree.packed)
+        apply(beside, few, SPLIT)
+        assert stopped.tasks == running.tasks == 0
+        assert same_tree(apply(beside, many, SPLIT), apply(tree, many, SPLIT))
+    assert running.tasks > 1
+
+
+class Puts(FolderFiles):
+    """Notes what this process puts."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.names: list[str] = []
+
+    def put(self, kind: str, name: str, data: bytes) -> None:
+        self.names.append(name)
+        super().put(kind, name, data)
+
+
+class Counted(LocalRuntime):
+    """Two workers, which run already or do not, and the number of tasks that they got."""
+
+    has_crew = False
+
+    def __init__(self, *, has_crew: bool) -> None:
+        super().__init__(workers=2)
+        self.has_crew = has_crew
+        self.tasks = 0
+
+    def crew(self) -> Crew:
+        return CountedCrew(self, super().crew())
+
+
+class CountedCrew(Crew):
+    """Counts the tasks of a crew."""
+
+    def __init__(self, runtime: Counted, crew: Crew) -> None:
+        self._runtime, self._crew = runtime, crew
+
+    def can(self, *values: object) -> bool:
+        return self._crew.can(*values)
+
+    def run(self, function: Callable[..., T], tasks: Iterable[tuple[object, ...]]) -> Iterator[T]:
+        return self._crew.run(function, map(self._count, tasks))
+
+    def _count(self, task: tuple[object, ...]) -> tuple[object, ...]:
+        self._runtime.tasks += 1
+        return task
 
 
 def test_stretches_cover_all_ranges_and_end_where_every_tree_has_a_cut(store: TreeStore) -> None:

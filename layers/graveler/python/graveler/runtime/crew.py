@@ -58,6 +58,12 @@ class _Worker:
                 "a worker process ended before its task was done (out of memory?); set GRAVELER_WORKERS=1 to work without workers"
             ) from None
 
+    @property
+    def is_running(self) -> bool:
+        """True if the process runs. It ends by itself after a while without tasks."""
+        process = self._process
+        return process is not None and process.poll() is None
+
     def end(self) -> None:
         """Let the process end, and wait for it."""
         process, self._process = self._process, None
@@ -131,6 +137,11 @@ class Crew:
             for future in pending:
                 future.cancel()
 
+    @property
+    def is_running(self) -> bool:
+        """True if all processes run: none has to be started for the next tasks."""
+        return all(worker.is_running for worker in self._workers)
+
     def end(self) -> None:
         """Let all processes end."""
         self._threads.shutdown(wait=True, cancel_futures=True)
@@ -159,6 +170,12 @@ def crew(size: int) -> Crew:
             if len(_crews) == 1:
                 register(_end_all)
         return workers
+
+
+def is_running(size: int) -> bool:
+    """Return whether this process's crew of that many workers runs. Starts nothing."""
+    workers = _crews.get((os.getpid(), size))
+    return workers is not None and workers.is_running
 
 
 def _end_all() -> None:

@@ -38,6 +38,15 @@ class LocalRuntime:
             scratch=self.scratch.folder, writes_at_once=self.writes_at_once, reads_at_once=self.reads_at_once
         )
 
+    @property
+    def has_crew(self) -> bool:
+        """True if all worker processes are running, so that sharing work with them does not wait for their start."""
+        if self.workers <= 1 or "graveler.runtime.crew" not in sys.modules:  # loading it takes 10 ms
+            return False
+        from graveler.runtime.crew import is_running
+
+        return is_running(self.workers)
+
     def crew(self) -> "Crew":
         """Return the worker processes. The first call starts them."""
         from graveler.runtime.crew import crew  # most programs never need it

@@ -4,10 +4,9 @@ Reads the ranges that a change touches, and those that it takes to get in step a
 """
 
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
-from operator import itemgetter
+from itertools import chain, islice, pairwise
+from operator import ge
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -18,8 +17,9 @@ from graveler.tree.common_run import common_ranges
 from graveler.tree.patch import Change as Change
 from graveler.tree.patch import patch_work
 from graveler.tree.range_notes import ID_BYTES
-from graveler.tree.record import identity, record_ids
-from graveler.tree.store import ENOUGH, TASK, TreeStore
+from graveler.tree.record import IDENTITY_OVERHEAD, record_ids, same_identity
+from graveler.tree.split import cuts_after
+from graveler.tree.store import ENOUGH, TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import BATCH, Stop, TreeWriter
 
@@ -27,12 +27,23 @@ if TYPE_CHECKING:
     from graveler.tree.read_ahead import ReadAhead
     from graveler.tree.runtime import Crew
 
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes | None]]).decode
+"""Between processes: a twentieth of the time that pickling takes."""
+
 Interval = tuple[bytes | None, bytes | None]
 """Keys with ``after < key <= upto``; None means no bound."""
 
 
+_Batch = tuple[list[bytes], list[bytes | None]]
+"""Keys in ascending order, and the new packed bytes of each, or None to remove it."""
+
 _LOOKED_AT: Final = 1000
-"""Number of changes to look at for the ranges that are read next: a page of staged changes."""
+"""Number of changes to look at together, and for the ranges that are read next: a page of staged changes."""
+AT_HAND: Final = 50_000
+"""Changes from which on it pays to use workers that run already: they begin while the others are being read."""
+TASK: Final = 25_000
+"""Records of one task, or somewhat more. Where one ends, a range ends, so that the parts join as they are."""
 _FEW: Final = 4
 """If more than one in this many records of a range changes, copying its blocks is not considered."""
 
@@ -48,16 +59,15 @@ def apply(
     """
     writer = TreeWriter(tree.store, split, existing=(tree,), stop=stop)
     if tree.store.workers > 1:
-        shares = _shares(tree, _ascending(changes))
-        gathered, records = [], 0
-        while records < ENOUGH and (share := next(shares, None)) is not None:
+        shares = _shares(tree, _ascending(changes), split)
+        gathered: list[_Share] = []
+        while not (is_enough := _is_enough(tree.store, gathered)) and (share := next(shares, None)) is not None:
             gathered.append(share)
-            records += share.records
         shares = chain(gathered, shares)
-        if records >= ENOUGH and (crew := tree.store.crew()) is not None:
+        if is_enough and (crew := tree.store.crew()) is not None:
             _apply_in_parallel(writer, crew, tree, shares, split)
             return writer.finish(settle=settle)
-        _apply_ascending(writer, tree, chain.from_iterable(share.changes for share in shares), (None, None))
+        _apply_batches(writer, tree, (share.changes for share in shares), (None, None))
     else:
         apply_between(writer, tree, changes, (None, None))
     return writer.finish(settle=settle)
@@ -67,35 +77,63 @@ class _Share(msgspec.Struct, frozen=True):
     """The changes in an interval of keys, which follows the previous share's. ``records`` measures the work."""
 
     interval: Interval
-    changes: list[Change]
+    changes: _Batch
     records: int
 
 
-def _shares(tree: Tree, changes: Iterable[Change]) -> Iterator[_Share]:
-    """Cut changes into shares of some :data:`TASK` records, after the last key of a range where possible."""
+def _is_enough(store: TreeStore, shares: Sequence[_Share]) -> bool:
+    """Return whether these shares are so much that workers pay: in records, or, if they need not be started, in changes."""
+    if sum(share.records for share in shares) >= ENOUGH:
+        return True
+    return sum(len(share.changes[0]) for share in shares) >= AT_HAND and store.runtime.has_crew
+
+
+def _shares(tree: Tree, batches: Iterator[_Batch], split: SplitParameters) -> Iterator[_Share]:
+    """Cut changes into shares of some :data:`TASK` records, after the last key of a range where possible. Very many in one place
+    are cut where the rule ends a range, as far as their keys alone tell, so that a join takes nearly all ranges as they are."""
+    source = _PendingChanges(batches)
     after: bytes | None = None
-    pending: list[Change] = []
-    done = count = begin = 0
-    """Work of this share's ranges before the one that the last change belongs to; records of that one, and its first change."""
-    upto: bytes | None = b""
-    """Last key of the range that the last change belongs to; None behind all ranges."""
-    for change in changes:
-        key = change[0]
-        if upto is not None and (key > upto or not pending):
-            done += _work(count, len(pending) - begin)
-            if done >= TASK:
-                yield _Share((after, upto), pending, done)
-                after, pending, done = upto, [], 0
-            number = bisect_left(tree.lasts, key)
-            upto = None if number == len(tree) else tree.lasts[number]
-            count, begin = 0 if upto is None else tree.info(number).count, len(pending)
-        elif len(pending) >= TASK:  # very many in one place: accept a seam
-            last = pending[-1][0]
-            yield _Share((after, last), pending, done + _work(count, len(pending) - begin))
-            after, pending, done, begin = last, [], 0, 0
-        pending.append(change)
-    if pending:
-        yield _Share((after, upto), pending, done + _work(count, len(pending) - begin))
+    amount = done = 0
+    """Changes of this share so far, and the work of their ranges."""
+    upto: bytes | None = None
+    while (key := source.key(amount)) is not None:
+        number = bisect_left(tree.lasts, key)
+        upto, count = (None, 0) if number == len(tree) else (tree.lasts[number], tree.info(number).count)
+        begin = amount
+        amount = source.find(upto, begin, begin + TASK)
+        while amount - begin >= TASK:
+            amount, is_cut = _end_of_range(source, upto, begin, split)
+            if not is_cut:
+                break
+            last = source.key(amount - 1)
+            yield _Share((after, last), source.take(amount), done + _work(count, amount - begin))
+            after, done, begin = last, 0, 0
+            amount = source.find(upto, 0, TASK)
+        if amount > begin:
+            done += _work(count, amount - begin)
+        if done >= TASK:
+            yield _Share((after, upto), source.take(amount), done)
+            after, amount, done = upto, 0, 0
+    if amount:
+        yield _Share((after, upto), source.take(amount), done)
+
+
+def _end_of_range(
+    source: "_PendingChanges", upto: bytes | None, begin: int, split: SplitParameters
+) -> tuple[int, bool]:
+    """Return after how many changes a range ends that has :data:`TASK` of the changes from ``begin`` on before its end, if these
+    follow a cut and nothing comes between them, and True; or the number of changes up to the key ``upto``, and False. 0.15 µs
+    each."""
+    size, amount = 0, begin
+    while (more := source.find(upto, amount, amount + _LOOKED_AT)) > amount:
+        for number, key in enumerate(source.keys(more, amount), amount + 1):
+            size += len(key) + IDENTITY_OVERHEAD
+            if size >= split.min_size and cuts_after(split, size, key):
+                if number - begin >= TASK:
+                    return number, True
+                size = 0
+        amount = more
+    return amount, False
 
 
 def _work(records: int, changes: int) -> int:
@@ -116,7 +154,7 @@ def _apply_in_parallel(
             start = 0 if after is None else bisect_right(tree.lasts, after)
             stop = len(tree) if upto is None else bisect_left(tree.lasts, upto) + 1
             part = tree.lasts[start:stop], tree.packed[start:stop]
-            yield tree.store, part, share.changes, share.interval, split
+            yield tree.store, part, _encode(share.changes), share.interval, split
 
     for lasts, packed in crew.run(_apply_share, tasks()):
         writer.take(Tree(tree.store, lasts, packed))
@@ -128,14 +166,14 @@ def _apply_in_parallel(
 def _apply_share(
     store: TreeStore,
     part: tuple[list[bytes], list[bytes]],
-    changes: list[Change],
+    changes: bytes,
     interval: Interval,
     split: SplitParameters,
 ) -> tuple[list[bytes], list[bytes]]:
     """Apply one share, in a worker."""
     tree = Tree(store, *part)
     writer = TreeWriter(store, split, existing=(tree,))
-    _apply_ascending(writer, tree, iter(changes), interval)
+    _apply_batches(writer, tree, iter((_decode(changes),)), interval)
     done = writer.finish()
     return done.lasts, done.packed
 
@@ -198,52 +236,44 @@ def aligned(old: Tree, new: Tree) -> Iterator[tuple[Interval, bool]]:
 
 def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], interval: Interval) -> None:
     """Append to ``writer`` the records of ``tree`` in ``interval`` with ``changes``, which all lie in it."""
-    _apply_ascending(writer, tree, _ascending(changes), interval)
+    _apply_batches(writer, tree, _ascending(changes), interval)
 
 
-def _apply_ascending(writer: TreeWriter, tree: Tree, changes: Iterator[Change], interval: Interval) -> None:
+def _apply_batches(writer: TreeWriter, tree: Tree, batches: Iterator[_Batch], interval: Interval) -> None:
     """Do the work of :func:`apply_between` for changes whose order was checked."""
     with tree.store.reading_ahead() as read_ahead:
-        _apply(writer, tree, _PendingChanges(changes), interval, read_ahead)
+        _apply(writer, tree, _PendingChanges(batches), interval, read_ahead)
 
 
 def _apply(
     writer: TreeWriter, tree: Tree, source: "_PendingChanges", interval: Interval, read_ahead: "ReadAhead | None"
 ) -> None:
     after, upto = interval
-    change = next(source, None)
     is_first = True
-    while change is not None:
+    while (key := source.key()) is not None:
         if not is_first:  # make some progress before stopping
             writer.stop_if_asked(after)
         is_first = False
         if read_ahead is not None and read_ahead.wants_more():
-            read_ahead.expect(tree.ranges_of([change[0], *source.next_keys(_LOOKED_AT)]))
+            read_ahead.expect(tree.ranges_of(source.keys(_LOOKED_AT)))
         # A change belongs to the first range whose last key is not below it; after all of them, to the end.
-        number = bisect_left(tree.lasts, change[0])
+        number = bisect_left(tree.lasts, key)
         before = tree.lasts[number - 1] if number else None
         if before is not None and (after is None or before > after):
             writer.copy(tree, after, before)
             after = before
         if number == len(tree):
-            rest = chain([change], source.rest())
-            while some := list(islice(rest, BATCH)):
-                present = filter(itemgetter(1), some)  # None is a removal, and no record is empty
-                flat = list(chain.from_iterable(cast(Iterator[tuple[bytes, bytes]], present)))
-                if flat:
-                    writer.add(flat[::2], flat[1::2])
-                else:
-                    writer.stop_if_asked()
+            for batch in source.take_upto(None):
+                _add_new(writer, batch)
             return
         last = tree.lasts[number] if upto is None else min(upto, tree.lasts[number])
         if after == before and last == tree.lasts[number]:
-            range_changes = [change, *source.take(last, tree.info(number).count // _FEW)]
-            if not source.has(last) and writer.patch(tree, number, range_changes):
-                after, change = last, next(source, None)
+            most = tree.info(number).count // _FEW + 1
+            amount = source.find(last, 0, most + 1)
+            if amount <= most and writer.patch(tree, number, [*zip(*source.look(amount), strict=True)]):
+                source.take(amount)
+                after = last
                 continue
-            source.give_back(range_changes)
-            change = next(source, None)
-            assert change is not None
         in_step = writer.at_cut and after == before
         for keys, packed, ids in tree.parts(number, b"" if after is None else after + b"\0"):
             inside_range = in_step and keys[-1] != tree.lasts[number]
@@ -253,17 +283,27 @@ def _apply(
                 ids = None if ids is None else ids[: end * ID_BYTES]
                 if not keys:
                     break
-            if change is not None and change[0] <= keys[-1]:
-                change, in_step = _add_changed(writer, keys, packed, ids, change, source, inside_range=inside_range)
+            if (key := source.key()) is not None and key <= keys[-1]:
+                in_step = _add_changed(writer, keys, packed, ids, source, inside_range=inside_range)
             else:
                 writer.add(keys, packed, ids, inside_range=inside_range)
-        while change is not None and change[0] <= last:
-            if change[1] is not None:
-                writer.add([change[0]], [change[1]])
-            change = next(source, None)
+        for batch in source.take_upto(last):
+            _add_new(writer, batch)
         after = last
     if upto is None or after is None or after < upto:
         writer.copy(tree, after, upto)
+
+
+def _add_new(writer: TreeWriter, batch: _Batch) -> None:
+    """Append changes of keys that the tree does not have."""
+    keys, values = batch
+    packed = [value for value in values if value is not None]
+    if len(packed) < len(keys):  # removals
+        keys = [key for key, value in zip(keys, values, strict=True) if value is not None]
+    if keys:
+        writer.add(keys, packed)
+    else:
+        writer.stop_if_asked()
 
 
 def _add_changed(
@@ -271,95 +311,123 @@ def _add_changed(
     keys: list[bytes],
     packed: list[bytes],
     ids: bytes | None,
-    change: Change | None,
-    source: Iterator[Change],
+    source: "_PendingChanges",
     *,
     inside_range: bool,
-) -> tuple[Change | None, bool]:
-    """Append a block with the changes up to its last key. Returns the first change after it, and whether the keys since the last
-    cut are still those of the old tree, as ``inside_range`` said they were before. Holds some thousand changes at a time, however
-    many come before one old key."""
+) -> bool:
+    """Append a block with the changes up to its last key. Returns whether the keys since the last cut are still those of the old
+    tree, as ``inside_range`` said they were before. Holds some thousand changes at a time, however many come before one old
+    key."""
     new_keys: list[bytes] = []
     new_packed: list[bytes] = []
     new_ids: list[bytes] = []
-    last, done = keys[-1], 0
-    while change is not None and change[0] <= last:
-        key, value = change
-        position = bisect_left(keys, key, done)
-        new_keys += keys[done:position]
-        new_packed += packed[done:position]
-        present = keys[position] == key
-        inside_range = inside_range and present is (value is not None)
-        ids_end = position
-        if value is not None:
-            new_keys.append(key)
-            if present and identity(packed[position]) == identity(value):
-                ids_end = position + 1
-                new_packed.append(packed[position])
-            else:
+    done = 0
+    for changed, values in source.take_upto(keys[-1]):
+        for key, value in zip(changed, values, strict=True):
+            position = bisect_left(keys, key, done)
+            present = keys[position] == key
+            inside_range = inside_range and present is (value is not None)
+            if present and value is not None and same_identity(packed[position], value):
+                continue  # it stays as it is
+            new_keys += keys[done:position]
+            new_packed += packed[done:position]
+            if ids is not None:
+                new_ids.append(ids[done * ID_BYTES : position * ID_BYTES])
+            if value is not None:
+                new_keys.append(key)
                 new_packed.append(value)
-        if ids is not None:
-            new_ids.append(ids[done * ID_BYTES : ids_end * ID_BYTES])
-            if value is not None and ids_end == position:
-                new_ids.append(record_ids((key,), (value,)))
-        done = position + 1 if present else position
+                if ids is not None:
+                    new_ids.append(record_ids((key,), (value,)))
+            done = position + present
         if len(new_keys) >= BATCH:
             writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids), inside_range=inside_range)
             new_keys, new_packed, new_ids = [], [], []
-        change = next(source, None)
     if ids is not None:
         new_ids.append(ids[done * ID_BYTES :])
     new_keys += keys[done:]
     new_packed += packed[done:]
     writer.add(new_keys, new_packed, None if ids is None else b"".join(new_ids), inside_range=inside_range)
-    return change, inside_range
+    return inside_range
 
 
-class _PendingChanges(Iterator[Change]):
-    """Changes that can be looked at before they are taken."""
+class _PendingChanges:
+    """Changes that can be looked at before they are taken. Holds a batch, and as many more as were looked at."""
 
-    def __init__(self, changes: Iterator[Change]) -> None:
-        self._changes = changes
-        self._queued: deque[Change] = deque()
+    def __init__(self, batches: Iterator[_Batch]) -> None:
+        self._batches = batches
+        self._keys: list[bytes] = []
+        self._values: list[bytes | None] = []
+        self._position = 0
+        """The next one in these lists."""
 
-    def __next__(self) -> Change:
-        return self._queued.popleft() if self._queued else next(self._changes)
+    def key(self, number: int = 0) -> bytes | None:
+        """Return the next key, or that of the change ``number`` behind it; None if there are no more."""
+        while self._position + number >= len(self._keys):
+            if not self._draw():
+                return None
+        return self._keys[self._position + number]
 
-    def take(self, last: bytes, most: int) -> list[Change]:
-        """Take the next changes up to the key ``last``, at most ``most``."""
-        batch: list[Change] = []
-        while len(batch) < most and (change := next(self, None)) is not None:
-            if change[0] > last:
-                self._queued.appendleft(change)
-                break
-            batch.append(change)
+    def keys(self, amount: int, start: int = 0) -> list[bytes]:
+        """Return the keys of the next ``amount`` changes, or of all that are left, from the change ``start`` behind the next
+        one."""
+        while self._position + amount > len(self._keys) and self._draw():
+            pass
+        return self._keys[self._position + start : self._position + amount]
+
+    def find(self, last: bytes | None, start: int, most: int) -> int:
+        """Return the number of next changes up to the key ``last`` (None: all), at most ``most``. The first ``start`` are up to
+        it."""
+        while True:
+            begin, end = self._position + start, self._position + most
+            stop = len(self._keys) if last is None else bisect_right(self._keys, last, begin)
+            if stop >= end:
+                return most
+            if stop < len(self._keys) or not self._draw():
+                return stop - self._position
+
+    def look(self, amount: int) -> _Batch:
+        """Return the next ``amount`` changes, which were found."""
+        end = self._position + amount
+        return self._keys[self._position : end], self._values[self._position : end]
+
+    def take(self, amount: int) -> _Batch:
+        """Take the next ``amount`` changes, which were found."""
+        batch = self.look(amount)
+        self._position += amount
         return batch
 
-    def next_keys(self, amount: int) -> list[bytes]:
-        """Return the keys of the next ``amount`` changes, or of all that are left."""
-        self._queued.extend(islice(self._changes, max(0, amount - len(self._queued))))
-        return [key for key, _ in islice(self._queued, amount)]
+    def take_upto(self, last: bytes | None) -> Iterator[_Batch]:
+        """Take the next changes up to the key ``last`` (None: all), some thousand at a time."""
+        while (key := self.key()) is not None and (last is None or key <= last):
+            stop = len(self._keys) if last is None else bisect_right(self._keys, last, self._position)
+            yield self.take(stop - self._position)
 
-    def has(self, last: bytes) -> bool:
-        """Return whether the next change belongs to a key up to ``last``."""
-        if not self._queued:
-            self._queued.extend(islice(self._changes, 1))
-        return bool(self._queued) and self._queued[0][0] <= last
-
-    def rest(self) -> Iterator[Change]:
-        """Return all changes that are left, for a caller that takes them one by one without looking ahead."""
-        return chain(self._queued, self._changes)
-
-    def give_back(self, changes: Sequence[Change]) -> None:
-        """Put changes back, to be taken again before all others."""
-        self._queued.extendleft(reversed(changes))
+    def _draw(self) -> bool:
+        """Draw the next batch; return False if there is none."""
+        batch = next(self._batches, None)
+        if batch is None:
+            return False
+        keys, values = batch
+        del self._keys[: self._position], self._values[: self._position]
+        self._position = 0
+        self._keys += keys
+        self._values += values
+        return True
 
 
-def _ascending(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield the changes; :class:`InvalidError` where they are not in ascending order of distinct keys."""
+def _ascending(changes: Iterable[Change]) -> Iterator[_Batch]:
+    """Yield the changes in batches; :class:`InvalidError` where they are not in ascending order of distinct keys. 0.1 µs a
+    change."""
+    source = iter(changes)
     previous = b""
-    for change in changes:
-        if change[0] <= previous:
-            raise InvalidError(f"changes are not in ascending order of distinct keys: {change[0]!r} after {previous!r}")
-        previous = change[0]
-        yield change
+    while flat := list(chain.from_iterable(islice(source, _LOOKED_AT))):
+        keys, values = cast(list[bytes], flat[::2]), flat[1::2]
+        if keys[0] <= previous or any(map(ge, keys, islice(keys, 1, None))):
+            raise _not_in_order([previous, *keys])
+        previous = keys[-1]
+        yield keys, values
+
+
+def _not_in_order(keys: Sequence[bytes]) -> InvalidError:
+    previous, key = next(pair for pair in pairwise(keys) if pair[1] <= pair[0])
+    return InvalidError(f"changes are not in ascending order of distinct keys: {key!r} after {previous!r}")

@@ -84,6 +84,11 @@ class Runtime(Protocol):
         """Return the same runtime without worker processes."""
         ...
 
+    @property
+    def has_crew(self) -> bool:
+        """True if all worker processes are running, so that sharing work with them does not wait for their start."""
+        ...
+
     def crew(self) -> Crew:
         """Return the worker processes. The first call starts them."""
         ...

@@ -1,9 +1,9 @@
 """Commit: seal, apply, publish. The protocol of ``docs/concurrency.md``, in the form that was searched exhaustively."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from secrets import token_hex
 from typing import Final
 
@@ -258,27 +258,37 @@ def staged_changes(staged: StagedChanges, tokens: tuple[Token, ...]) -> Callable
 def _within(limit: int, tree: Tree, changes: Iterable[Change], operation: str, *, is_hint: bool) -> Iterator[Change]:
     """Yield the changes. :class:`TooMuchWorkError` once applying them would take reading more than ``limit`` records; before the
     first of them is used, if some ten thousand changes are enough to see that; with ``is_hint``, only then."""
-    source = iter(changes)
+    return chain.from_iterable(_batches_within(limit, tree, iter(changes), operation, is_hint=is_hint))
+
+
+def _batches_within(
+    limit: int, tree: Tree, source: Iterator[Change], operation: str, *, is_hint: bool
+) -> Iterator[Iterable[Change]]:
     records, previous = 0, -1
     while batch := list(islice(source, _AHEAD)):
-        for key, _ in batch:
-            index = bisect_left(tree.lasts, key)
-            if index != previous and index < len(tree):
-                records += tree.info(index).count
-            previous = index
-        records += len(batch)
+        keys = [key for key, _ in batch]
+        records += len(keys)
+        begin = 0
+        while begin < len(keys) and (number := bisect_left(tree.lasts, keys[begin])) < len(tree):
+            if number != previous:
+                records += tree.info(number).count
+            previous = number
+            begin = bisect_right(keys, tree.lasts[number], begin)
         if records > limit:
             raise TooMuchWorkError("committing", records, limit, operation)
-        yield from batch
+        yield batch
         if is_hint:
-            yield from source
+            yield source
 
 
 def _told(changes: Iterable[Change], progress: ObjectProgress) -> Iterator[Change]:
     """Yield the changes, and tell how many there were, and the bytes of the new objects among them."""
-    source = iter(changes)
+    return chain.from_iterable(_told_batches(iter(changes), progress))
+
+
+def _told_batches(source: Iterator[Change], progress: ObjectProgress) -> Iterator[Iterable[Change]]:
     while some := list(islice(source, _TOLD)):
-        yield from some
+        yield some
         progress(len(some), sum(object_size(packed) for _, packed in some if packed is not None))
 
 
