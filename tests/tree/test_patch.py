@@ -337,6 +337,40 @@ def test_a_merge_keeps_the_destinations_address_of_what_both_have(watched: Watch
     assert [result.get(KEYS[n]) for n in (10, 600, 900)] == [new(1, 2), new(2), new(3)]
 
 
+def test_a_merge_changes_the_range_of_the_side_that_changed_more(watched: Watched) -> None:
+    """What few changes on either side cost does not depend on how many the other side made."""
+    store = TreeStore(MemoryFiles(), ALONE)
+    base = tree_of(store, dict.fromkeys(KEYS, 0))
+    many = dict.fromkeys(KEYS[::3], 1)
+    few: dict[bytes, int | None] = {KEYS[1]: 2, KEYS[700]: 2, KEYS[701]: None}
+    sides = [apply(base, changes(side), SPLIT) for side in (many, few)]
+    copied = {checksum for number in range(len(sides[0])) for checksum in sides[0].open(number).checksums()}
+    expected = tree_of(
+        TreeStore(MemoryFiles(), ALONE),
+        {key: value for key, value in (dict.fromkeys(KEYS, 0) | many | few).items() if value is not None},
+    )
+    for source, destination in (sides, sides[::-1]):
+        before, written = watched.patched, watched.written
+        result = merge(base, source, destination, SPLIT).tree
+        assert result is not None
+        assert same_tree(result, expected)
+        assert watched.patched > before
+        assert watched.written == written
+        checksums = [checksum for number in range(len(result)) for checksum in result.open(number).checksums()]
+        assert 0 < sum(checksum not in copied for checksum in checksums) <= len(few)
+
+
+def test_a_merge_into_few_changes_keeps_their_addresses(watched: Watched) -> None:
+    """Also where the source changed more, and its range is the one with copied blocks."""
+    store = TreeStore(MemoryFiles(), ALONE)
+    base = tree_of(store, dict.fromkeys(KEYS, 0))
+    source = apply(base, [(key, new(1, 1)) for key in KEYS[10::100]], SPLIT)
+    destination = apply(base, [(KEYS[10], new(1, 2)), (KEYS[900], new(3))], SPLIT)
+    result = merge(base, source, destination, SPLIT).tree
+    assert result is not None
+    assert [result.get(KEYS[n]) for n in (10, 110, 900)] == [new(1, 2), new(1, 1), new(3)]
+
+
 # -- where the rule may cut otherwise
 
 

@@ -24,7 +24,7 @@ from graveler.tree.cursor import Cursor
 from graveler.tree.diff import Difference, common_records, diff, equal_blocks, equal_ids
 from graveler.tree.expected_ranges import contested, expect_next
 from graveler.tree.patch import Change, patch_work, worth_copying
-from graveler.tree.record import identity
+from graveler.tree.record import identity, same_identity
 from graveler.tree.stretches import cut_out, stretches, worth_sharing
 from graveler.tree.tree import Tree
 from graveler.tree.writer import Progress, Stop, TreeWriter
@@ -214,33 +214,45 @@ class _Merge:
         return False
 
     def _patched(self) -> bool:
-        """Merge the range ahead by changing a few records of the destination's, so that blocks of its file are copied. Returns
-        False where that is impossible or does not pay. Leaves conflicts to :meth:`_records`."""
+        """Merge the range ahead by changing a few records of one side's, so that blocks of its file are copied: those that the
+        other side changed, which is the side with fewer changed blocks. Returns False where that is impossible or does not pay.
+        Leaves conflicts to :meth:`_records`."""
         b, s, d = self.base, self.source, self.destination
         if self.writer is None or not (b.at_start and s.at_start and d.at_start):
             return False
         if len({cursor.tree.lasts[cursor.number - 1] if cursor.number else b"" for cursor in (b, s, d)}) > 1:
             return False
-        blocks = set(b.checksums())
-        if not worth_copying(sum(checksum not in blocks for checksum in s.checksums()), len(d.checksums())):
-            return False
-        start = d.tree.lasts[d.number - 1] + b"\0" if d.number else b""
-        last = d.info.last
-        differences = list(diff(b.tree, s.tree, start, last + b"\0"))
-        in_destination = d.tree.get_many([key for key, _, _ in differences])
+        blocks, of_source, of_destination = set(b.checksums()), s.checksums(), d.checksums()
+        changed_by_source, changed_by_destination = (
+            sum(checksum not in blocks for checksum in checksums) for checksums in (of_source, of_destination)
+        )
+        if changed_by_source <= changed_by_destination:
+            return worth_copying(changed_by_source, len(of_destination)) and self._patched_with(s, d)
+        return worth_copying(changed_by_destination, len(of_source)) and self._patched_with(d, s)
+
+    def _patched_with(self, changed: Cursor, patched: Cursor) -> bool:
+        """Append the range of ``patched`` ahead with what the other side, ``changed``, changed in it."""
+        b, of_source = self.base, changed is self.source
+        start = patched.tree.lasts[patched.number - 1] + b"\0" if patched.number else b""
+        last = patched.info.last
+        differences = list(diff(b.tree, changed.tree, start, last + b"\0"))
+        in_patched = patched.tree.get_many([key for key, _, _ in differences])
         changes: list[Change] = []
-        for (key, before, after), destination in zip(differences, in_destination, strict=True):
-            side = self._choose(key, before, after, destination)
+        for (key, before, after), packed in zip(differences, in_patched, strict=True):
+            source, destination = (after, packed) if of_source else (packed, after)
+            side = self._choose(key, before, source, destination)
             if side is None:
                 return False
-            if side is _Side.SOURCE:
+            if (side is _Side.SOURCE) is of_source:
+                if packed != after and packed is not None and after is not None and same_identity(packed, after):
+                    return False  # a change would leave the record as it is, with another address or time
                 changes.append((key, after))
-        if not self.writer.patch(d.tree, d.number, changes):
+        if self.writer is None or not self.writer.patch(patched.tree, patched.number, changes):
             return False
-        d.records_read += patch_work(d.info.count, len(changes))
-        d.skip_ranges(1)
+        patched.records_read += patch_work(patched.info.count, len(changes))
+        patched.skip_ranges(1)
         b.skip_upto(last)
-        s.skip_upto(last)
+        changed.skip_upto(last)
         return True
 
     def _choose(self, key: bytes, base: bytes | None, source: bytes | None, destination: bytes | None) -> _Side | None:
