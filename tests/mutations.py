@@ -1101,6 +1101,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "tree/test_large_metarange.py::test_what_is_damaged_is_told_by_a_lookup_as_by_whoever_reads_all",
     ),
     Mutation(
+        "F5",
+        "what comes before the first range of a block that was read is not taken from that block",
+        "tree/metarange_lookup.py",
+        "if number and not index and not self._end and key <",
+        "if False and key <",
+        "tree/test_large_metarange.py::test_a_file_that_is_replaced_by_one_with_other_blocks_hides_no_range",
+    ),
+    Mutation(
+        "F5",
+        "what comes behind the last range of a block that was read is not taken from that block",
+        "tree/metarange_lookup.py",
+        "if number == len(self._bounds) - 1 and not self._end:",
+        "if False:",
+        "tree/test_large_metarange.py::test_a_file_that_is_replaced_by_one_with_other_blocks_hides_no_range",
+    ),
+    Mutation(
         "F1",
         "the key of a copied block in the index is below whatever follows it in the new file",
         "tree/metarange_file.py",
@@ -2166,6 +2182,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "        require_cached()\n",
         "",
         "server/test_short_routes.py::test_a_store_that_does_not_answer_holds_no_other_request_back",
+    ),
+    Mutation(
+        "C5",
+        "a part of a metarange is not read in an event loop",
+        "storage/objects/tree_files.py",
+        'if kind != "ranges":',
+        "if False:",
+        "storage/test_files.py::test_parts_of_metaranges_are_not_read_in_an_event_loop",
     ),
     Mutation(
         "C1",

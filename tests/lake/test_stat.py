@@ -11,8 +11,9 @@ from graveler.errors import GravelerError, NoChangesError, ObjectNotFoundError, 
 from graveler.lake.lake import Lake
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import ObjectEntry
+from graveler.model import MetarangeName, ObjectEntry
 from graveler.storage.tables.port import Item, Key, Tables
+from graveler.tree.tree import Trees
 from tests.lake.support import NAME, World
 from tests.support.instruments import CountingTables
 
@@ -63,6 +64,25 @@ def test_a_client_that_looked_before_sees_what_one_sees_that_never_did(seed: int
             for _ in range(2):
                 assert said(lambda ref=ref, path=path: known.stat(NAME, ref, path)[1]) == fresh  # type: ignore[misc]
             assert said(lambda ref=ref, path=path: known.repository(NAME).stat(ref, path)) == fresh  # type: ignore[misc]
+
+
+def test_the_tree_of_the_last_stat_is_at_hand_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    for path in PATHS:
+        world.main.link("main", entry(path))
+    world.main.commit("main", "first")
+    reader = world.repository()
+    looked_for: list[str] = []
+    get = Trees.get
+
+    def noted(trees: Trees, name: MetarangeName, key: bytes) -> bytes | None:
+        looked_for.append(name)
+        return get(trees, name, key)
+
+    monkeypatch.setattr(Trees, "get", noted)
+    for path in PATHS:
+        assert reader.stat("main@", path) == entry(path)
+    assert len(looked_for) == 1
 
 
 def test_a_repository_that_was_deleted_or_made_again_is_no_more_or_another_one() -> None:

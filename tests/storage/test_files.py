@@ -11,6 +11,7 @@ from graveler.storage.objects.folder import FolderObjects
 from graveler.storage.objects.memory import MemoryObjects
 from graveler.storage.objects.port import ObjectMissingError
 from graveler.storage.objects.tree_files import ImmutableFiles
+from graveler.system import pauses
 from tests.support.instruments import CountingObjects
 
 GRACE = 1000.0
@@ -70,6 +71,56 @@ def test_fresh_replaces_a_damaged_copy(lake: Lake, tmp_path: Path) -> None:
     assert lake.files.get("ranges", "r", fresh=True) == b"whole"
     assert lake.files.get("ranges", "r") == b"whole"
     assert lake.objects.calls["get"] == 1
+
+
+def test_the_end_of_a_file_is_all_of_a_fresh_copy_and_otherwise_read_from_the_store(lake: Lake, tmp_path: Path) -> None:
+    lake.files.put("metaranges", "m", b"0123456789")
+    reader = lake.another_reader(tmp_path / "other")
+    lake.objects.reset()
+    assert [lake.files.get_end("metaranges", "m", 4) for _ in range(2)] == [b"0123456789"] * 2
+    assert lake.objects.calls == {}
+    assert [reader.get_end("metaranges", "m", length) for length in (4, 10)] == [b"6789", b"0123456789"]
+    assert lake.objects.calls == {"get_range": 2}
+    assert [reader.get_end("metaranges", "m", length) for length in (11, 4)] == [b"0123456789"] * 2, "a copy stays"
+    assert lake.objects.calls == {"get_range": 3}
+    lake.now += GRACE / 2 + 1
+    assert reader.get_end("metaranges", "m", 4) == b"6789", "a copy that is due is not trusted"
+    assert lake.objects.calls == {"get_range": 4}
+    lake.objects.delete("_graveler/metaranges/m")
+    lake.now += GRACE
+    with pytest.raises(ObjectMissingError):
+        reader.get_end("metaranges", "m", 4)
+    with pytest.raises(ObjectMissingError):
+        reader.get_part("metaranges", "m", 0, 4)
+
+
+def test_parts_of_metaranges_are_not_read_in_an_event_loop(lake: Lake) -> None:
+    """The store may be far away, and other requests would wait as well."""
+    lake.files.put("metaranges", "m", b"0123456789")
+    lake.now += GRACE
+    lake.objects.reset()
+    pauses.install_waiter(Loop())
+    try:
+        with pytest.raises(pauses.WouldWaitError):
+            lake.files.get_end("metaranges", "m", 4)
+        with pytest.raises(pauses.WouldWaitError):
+            lake.files.get_part("metaranges", "m", 0, 4)
+    finally:
+        pauses.install_waiter(None)
+    assert lake.objects.calls == {}
+
+
+class Loop:
+    """The thread of an event loop, in which a request has written nothing yet."""
+
+    def pause(self) -> pauses.Pause:
+        raise pauses.WouldWaitError
+
+    def sleep(self, seconds: float) -> None:
+        raise pauses.WouldWaitError
+
+    def require_cached(self) -> None:
+        raise pauses.WouldWaitError
 
 
 def test_an_old_copy_is_given_only_after_a_look_at_the_store(lake: Lake) -> None:

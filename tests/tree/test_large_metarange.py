@@ -2,7 +2,10 @@
 parts are neither packed, nor hashed, nor read again."""
 
 from bisect import bisect_left
+from contextlib import suppress
+from pathlib import Path
 from random import Random
+from struct import pack
 
 import pytest
 from hypothesis import given, settings
@@ -10,15 +13,18 @@ from hypothesis import strategies as st
 
 from graveler.errors import DamagedFileError
 from graveler.model import MetarangeName, SplitParameters
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.tree_files import ImmutableFiles
+from graveler.tree.block import END_SIZE, checksum, compress_block, encode
 from graveler.tree.common_run import equal_contents, shared_runs
 from graveler.tree.metarange_file import LARGE, spliced_record_ids
-from graveler.tree.metarange_lookup import END_BYTES
+from graveler.tree.metarange_lookup import END_BYTES, MetarangeLookup
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.range_notes import ID_BYTES
 from graveler.tree.record import record_ids
-from graveler.tree.sstable import Table, write_table
+from graveler.tree.sstable import MalformedTableError, Table, write_table
 from graveler.tree.store import METARANGES, RANGES, TreeStore
-from graveler.tree.tail import Label
+from graveler.tree.tail import FOOTER_SIZE, Label, footer, packed_handle
 from graveler.tree.tree import Tree, Trees
 from graveler.tree.writer import build
 from tests.support.campaigns import examples
@@ -262,6 +268,101 @@ def test_what_is_damaged_is_told_by_a_lookup_as_by_whoever_reads_all(damage: str
     trees = Trees(TreeStore(files, ALONE, parts=MemoryParts(files, [])))
     with pytest.raises(DamagedFileError, match=name[:16]):
         trees.get(name, key)
+
+
+@pytest.mark.parametrize("place", ["metaindex", "index"])
+def test_an_end_that_points_far_beyond_the_file_is_damage(place: str, tmp_path: Path) -> None:
+    """The footer has no checksum, and a folder cannot seek to where it may point."""
+    files, name, contents = lookups(FOR_SCATTERED)
+    whole = files.files[METARANGES, name]
+    metaindex, index = footer(whole)
+    far = packed_handle((1 << 68, 1 << 20))
+    head = whole[-FOOTER_SIZE:][:1]
+    head += far + packed_handle(index) if place == "metaindex" else packed_handle(metaindex) + far
+    objects = FolderObjects(tmp_path)
+    objects.put(
+        f"_graveler/metaranges/{name}", whole[:-FOOTER_SIZE] + head.ljust(FOOTER_SIZE - 12, b"\0") + whole[-12:]
+    )
+    stored = ImmutableFiles(objects, None)
+    with pytest.raises(DamagedFileError, match=name[:16]):
+        Trees(TreeStore(stored, ALONE, parts=stored)).get(name, next(iter(contents)))
+
+
+def test_a_file_that_is_replaced_by_one_with_other_blocks_hides_no_range() -> None:
+    """What is at a block's place may be a whole block of the same size that begins with a later range, or ends with an earlier
+    one: zstd ignores what comes behind its data."""
+    files, name, _ = lookups(FOR_SCATTERED)
+    whole = files.files[METARANGES, name]
+    table = Table(whole)
+    tree = Tree.load(new_store(files), name)
+    for number in (1, len(table) // 2, len(table) - 1):
+        stored, _ = table.stored(number, number + 1)
+        lasts, descriptions = table.read(number)
+        for start, stop in ((1, len(lasts)), (0, len(lasts) - 1), (5, len(lasts) - 5)):
+            shorter = compress_block(encode(lasts[start:stop], descriptions[start:stop]))
+            body = shorter[:-END_SIZE].ljust(len(stored) - END_SIZE, b"\0")
+            other = body + pack("<BI", shorter[-END_SIZE], checksum(body, shorter[-END_SIZE]))
+            assert len(other) == len(stored)
+            lookup = MetarangeLookup(name, whole[-END_BYTES:], Replaced(whole, whole.replace(stored, other)).part)
+            for last in lasts:
+                i = bisect_left(tree.lasts, last)
+                for key in (tree.info(i).first, last):
+                    with suppress(MalformedTableError):
+                        assert lookup.description(key) == (last, tree.packed[i])
+
+
+class Replaced:
+    """Parts of a file that was replaced after its end was read."""
+
+    def __init__(self, before: bytes, after: bytes) -> None:
+        assert before != after
+        self._data = after
+
+    def part(self, start: int, length: int) -> bytes:
+        return self._data[start : start + length]
+
+
+def test_a_key_between_two_blocks_is_looked_up_in_the_whole() -> None:
+    files, name, _ = lookups(FOR_SCATTERED)
+    table = Table(files.files[METARANGES, name])
+    for number in range(len(table)):
+        files.requests.clear()
+        trees = Trees(TreeStore(files, ALONE, parts=MemoryParts(files, [])))
+        assert trees.get(name, table.read(number)[0][0][:-6] + b"a") is None
+        assert files.requests["get metaranges"] == (1 if number else 0)
+
+
+def test_copies_of_large_metaranges_that_were_at_hand_take_a_bounded_part_of_memory() -> None:
+    """A cache of files returns the whole of one whose end is wanted."""
+
+    class WholeFiles(MemoryParts):
+        def get_end(self, kind: str, name: str, length: int) -> bytes:
+            return super().get_end(kind, name, 1 << 40)
+
+    files = MemoryFiles()
+    store = new_store(files)
+    names = [Tree(store, *described(SIZE, seed=seed)).save() for seed in range(8)]
+    sizes = [len(files.files[METARANGES, name]) for name in names]
+    assert min(sizes) > END_BYTES
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graveler.tree.tree._LOOKUP_BYTES", sum(sizes) // 2)
+        reads: list[tuple[str, int]] = []
+        trees = Trees(TreeStore(files, ALONE, parts=WholeFiles(files, reads)))
+        for name in (*names, *names[-3:], names[0]):
+            assert trees.get(name, b"") is None
+    assert [name for name, _ in reads] == [*names, names[0]]
+
+
+def test_a_tree_that_is_looked_into_stays_and_others_are_forgotten() -> None:
+    files = MemoryFiles()
+    store = new_store(files)
+    names = [Tree(store, *described(10, seed=seed)).save() for seed in range(4)]
+    trees = Trees(new_store(files), max_ranges=20)
+    files.requests.clear()
+    for name in names[1:]:
+        trees.load(names[0]) if name == names[1] else trees.get(names[0], b"")
+        trees.load(name)
+    assert files.requests["get metaranges"] == len(names)
 
 
 def test_a_metarange_without_a_label_is_read_as_a_whole() -> None:

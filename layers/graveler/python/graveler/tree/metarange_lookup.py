@@ -3,6 +3,10 @@
 A cold process that looks up one object needs one description of 100,000. The end of the file has the index, and a block some 60
 descriptions. As with ranges, the label says which file it is, and checksums protect each part. Whoever needs the whole tree reads
 it, and then its digest is verified (:meth:`graveler.tree.tree.Tree.load`).
+
+The file may be replaced after its end was read, by one that describes the same ranges in other blocks: whoever writes a tree that
+exists already makes its file young. What is at a block's place then is refused, or holds some of the same descriptions, in order;
+what comes before the first of them and behind the last is not known.
 """
 
 from bisect import bisect_left
@@ -24,6 +28,7 @@ from graveler.tree.block import (
     entries,
     verify,
 )
+from graveler.tree.range_info import RangeInfo
 from graveler.tree.sstable import index_entries
 from graveler.tree.store import METARANGES
 from graveler.tree.tail import LABEL, Handle, Label, file_size, footer, read_handle, read_label
@@ -51,6 +56,8 @@ class MetarangeLookup:
         metaindex, index = footer(end)
         self._size = file_size(end)
         self._end = end
+        if self._size - metaindex[0] > len(end):
+            raise MalformedTableError("its metaindex is larger than any that graveler writes")
         try:
             label = None
             for entry, value in zip(*entries(self._contents(metaindex), 0), strict=True):
@@ -66,18 +73,28 @@ class MetarangeLookup:
             self._end = b""
 
     @property
+    def size(self) -> int:
+        """Bytes of the file that are in memory: none, or all of it if that was at hand."""
+        return len(self._end)
+
+    @property
     def is_used_much(self) -> bool:
         """True if so many blocks were read that the whole tree should be."""
         return len(self._blocks) >= _MOST_BLOCKS
 
     def description(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Return the last key and the packed description of the range that may hold ``key``, or None. Reads one block at most,
-        two for a key between two blocks. :class:`MalformedTableError` for a damaged one."""
+        two for a key between two blocks. :class:`MalformedTableError` for a damaged one; and, unless the whole file was at hand,
+        for a key between the last range of one block and the first of another."""
         for number in range(bisect_left(self._bounds, key), len(self._bounds)):
             lasts, packed = self._block(number)
             index = bisect_left(lasts, key)
             if index < len(lasts):
+                if number and not index and not self._end and key < RangeInfo.unpack(lasts[0], packed[0]).first:
+                    raise MalformedTableError(f"block {number} does not tell what comes before it")
                 return lasts[index], packed[index]
+            if number == len(self._bounds) - 1 and not self._end:
+                raise MalformedTableError(f"block {number} ends before the last range")
         return None
 
     def _block(self, number: int) -> Records:
@@ -100,6 +117,8 @@ class MetarangeLookup:
     def _stored(self, handle: Handle) -> tuple[bytes, Handle]:
         """Return bytes with a stored block in them, verified, and where it is in these."""
         offset, size = handle
+        if offset + size + END_SIZE > self._size:
+            raise MalformedTableError(f"block at {offset} reaches past the end")
         inside = offset - (self._size - len(self._end))
         if inside >= 0:
             verify(self._end, inside, size)

@@ -35,6 +35,8 @@ MAX_TOTAL: Final = (1 << 64) - 1
 _EXPECTED_AT_ONCE: Final = 32
 _LOOKUPS: Final = 16
 """Metaranges of which only parts are in memory."""
+_LOOKUP_BYTES: Final = 32 << 20
+"""Bytes of those of them of which a copy was at hand."""
 _FEW_KEYS: Final = 8
 """Up to this many keys are looked up in a closed file, a block each at most; for more keys the file is opened."""
 
@@ -420,24 +422,34 @@ class Trees:
 
     def load(self, name: MetarangeName) -> Tree:
         """Return the tree of a metarange file. One object read, none if it was used lately."""
-        with self._lock:
-            tree = self._cached.get(name)
-            if tree is not None:
-                self._cached.move_to_end(name)
-                return tree
-        return self._keep(name, Tree.load(self._store, name))
+        tree = self.loaded(name)
+        return self._keep(name, Tree.load(self._store, name)) if tree is None else tree
 
     def get(self, name: MetarangeName, key: bytes) -> bytes | None:
         """Return the packed bytes of ``key`` in the tree of a metarange file, or None. As :meth:`load` and :meth:`Tree.get`, but
         of a large file that was not loaded lately, only the end and one block are read: two object reads."""
-        with self._lock:
-            source: Tree | MetarangeLookup | None = self._cached.get(name) or self._lookups.get(name)
+        source: Tree | MetarangeLookup | None = self.loaded(name) or self._looked_into(name)
         with suppress(MalformedTableError):  # reading the whole file again says what is wrong with it
             source = source or (self._lookup(name) if name else None)
             if isinstance(source, MetarangeLookup) and not source.is_used_much:
                 description = source.description(key)
                 return None if description is None else _get(self._store, *description, key)
         return (source if isinstance(source, Tree) else self.load(name)).get(key)
+
+    def loaded(self, name: MetarangeName) -> Tree | None:
+        """Return the tree of a metarange file if it was used lately, or None. No request."""
+        with self._lock:
+            tree = self._cached.get(name)
+            if tree is not None:
+                self._cached.move_to_end(name)
+            return tree
+
+    def _looked_into(self, name: MetarangeName) -> MetarangeLookup | None:
+        with self._lock:
+            lookup = self._lookups.get(name)
+            if lookup is not None:
+                self._lookups.move_to_end(name)
+            return lookup
 
     def _lookup(self, name: MetarangeName) -> "MetarangeLookup | Tree | None":
         """Return what looks up in a file of which the end was read: the whole tree if that was all of it. None if parts cannot be
@@ -456,7 +468,9 @@ class Trees:
         lookup = MetarangeLookup(name, end, part)
         with self._lock:
             self._lookups[name] = lookup
-            while len(self._lookups) > _LOOKUPS:
+            while len(self._lookups) > 1 and (
+                len(self._lookups) > _LOOKUPS or sum(kept.size for kept in self._lookups.values()) > _LOOKUP_BYTES
+            ):
                 self._lookups.popitem(last=False)
         return lookup
 

@@ -130,7 +130,12 @@ class StateReader:
         latest = self._latest
         if latest is not None and latest[0] == commit_id:
             return latest[1].get(key)
-        return self._trees.get(self._branches.commit(commit_id).metarange, key)
+        name = self._branches.commit(commit_id).metarange
+        record = self._trees.get(name, key)
+        tree = self._trees.loaded(name)  # a small one is loaded by a lookup
+        if tree is not None:
+            self._latest = commit_id, tree
+        return record
 
     def _tree_of(self, commit: Commit) -> Tree:
         return self._trees.load(commit.metarange)

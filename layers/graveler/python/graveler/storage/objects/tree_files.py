@@ -72,7 +72,9 @@ class ImmutableFiles:
 
     def get_part(self, kind: str, name: str, start: int, length: int) -> bytes:
         """Return some of the file's bytes, from the store itself: fewer at its end. Raises ObjectMissingError. One object
-        read."""
+        read. Parts of ranges are wanted only where that is as cheap as from a disk."""
+        if kind != "ranges":
+            require_cached()
         return self._objects.get_range(self._key(kind, name), start, length)
 
     def get_end(self, kind: str, name: str, length: int) -> bytes:
