@@ -3,6 +3,7 @@ parts are neither packed, nor hashed, nor read again."""
 
 from bisect import bisect_left
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from struct import pack
@@ -75,7 +76,7 @@ def test_a_metarange_made_of_another_one_is_the_one_made_as_a_whole(history: lis
     files = MemoryFiles()
     store = new_store(files)
     tree = Tree(store, LASTS, DESCRIPTIONS)
-    tree.save()
+    relative = Tree.load(store, tree.save())
     for edits in history:
         tree = Tree(store, *edited(tree.lasts, tree.packed, edits), made_of=(tree,))
         name = tree.save()
@@ -89,7 +90,23 @@ def test_a_metarange_made_of_another_one_is_the_one_made_as_a_whole(history: lis
             assert table.bounds[number - 1] < table.read(number)[0][0], (
                 "a block's bound is below the next one's first key"
             )
+        alone, relative = Tree.load(store, name), Tree.load(store, name, relative)
+        assert (relative.lasts, relative.packed) == (alone.lasts, alone.packed) == (tree.lasts, tree.packed)
+        assert relative.stored_blocks == alone.stored_blocks == tree.stored_blocks
         assert not tree.made_of, "what a tree was made of may be forgotten once it is saved"
+
+
+def test_trees_that_are_read_apart_hold_the_same_objects() -> None:
+    files = MemoryFiles()
+    before = Tree(new_store(files), LASTS, DESCRIPTIONS)
+    before.save()
+    after = Tree(before.store, *edited(LASTS, DESCRIPTIONS, [(700, "replace")]), made_of=(before,))
+    after.save()
+    trees = Trees(new_store(files))
+    first, second = trees.load(before.name()), trees.load(after.name())
+    shared = sum(x is y for x, y in zip(first.packed, second.packed, strict=True))
+    assert first.stored_blocks is not None
+    assert SIZE > shared >= SIZE - max(b - a for a, b in pairwise(first.stored_blocks.starts))
 
 
 def test_a_range_that_comes_between_two_blocks_is_found() -> None:

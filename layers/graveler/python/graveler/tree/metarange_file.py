@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.tree.assembler import Assembler, even_parts
-from graveler.tree.block import BLOCK_SIZE
+from graveler.tree.block import BLOCK_SIZE, CHECKSUM_SIZE
 from graveler.tree.common_run import Ranges, Run, shared_runs
 from graveler.tree.range_notes import ID_BYTES
 from graveler.tree.record import record_ids
@@ -22,6 +22,8 @@ from graveler.tree.tail import Label
 
 LARGE: Final = 1000
 """From this many ranges on, the blocks of a metarange are kept in memory to be copied, and its record IDs in a note."""
+MANY_BLOCKS: Final = 8
+"""From this many blocks on, a metarange that is read is compared with the blocks of another one."""
 _SMALLEST: Final = BLOCK_SIZE // 4
 """Fewer bytes of descriptions than these are packed together with the block behind them, or before them."""
 
@@ -47,6 +49,37 @@ class StoredBlocks(Struct, frozen=True):
         stored = [table.stored(number, number + 1)[0] for number in range(len(table))]
         sizes = [_size(lasts[start:stop], packed[start:stop]) for start, stop in pairwise(starts)]
         return cls(stored, table.bounds, starts, sizes)
+
+
+def unpacked(
+    table: Table, relative: Ranges | None, known: StoredBlocks | None
+) -> tuple[list[bytes], list[bytes], StoredBlocks]:
+    """Return the last keys and the descriptions in a large metarange's file, and its blocks. 0.5 µs a description.
+
+    Of a block that is among the ``known`` ones, those of ``relative``, nothing is unpacked: that tree's objects are returned. So
+    two trees that were read apart hold the same objects, take less memory, and are compared by their pointers.
+    """
+    numbers = {} if known is None else {stored[-CHECKSUM_SIZE:]: number for number, stored in enumerate(known.stored)}
+    lasts: list[bytes] = []
+    packed: list[bytes] = []
+    blocks = StoredBlocks([], table.bounds, [0], [])
+    for number in range(len(table)):
+        stored, _ = table.stored(number, number + 1)
+        same = numbers.get(stored[-CHECKSUM_SIZE:])
+        if relative is not None and known is not None and same is not None and known.stored[same] == stored:
+            stored, size = known.stored[same], known.sizes[same]
+            block = slice(known.starts[same], known.starts[same + 1])
+            lasts += relative.lasts[block]
+            packed += relative.packed[block]
+        else:
+            keys, values = table.read(number)
+            size = _size(keys, values)
+            lasts += keys
+            packed += values
+        blocks.stored.append(stored)
+        blocks.starts.append(len(lasts))
+        blocks.sizes.append(size)
+    return lasts, packed, blocks
 
 
 def spliced_record_ids(tree: Ranges, sources: Sequence[tuple[Ranges, bytes]], runs: Iterable[Run] = ()) -> bytes:

@@ -18,7 +18,7 @@ from graveler.model import MetarangeID, MetarangeName, SplitParameters
 from graveler.system.forks import new_lock
 from graveler.tree.assembler import table_file
 from graveler.tree.common_run import Run, shared_runs
-from graveler.tree.metarange_file import LARGE, StoredBlocks, assembled, spliced_record_ids
+from graveler.tree.metarange_file import LARGE, MANY_BLOCKS, StoredBlocks, assembled, spliced_record_ids, unpacked
 from graveler.tree.metarange_lookup import END_BYTES, MetarangeLookup
 from graveler.tree.range_info import ID, RangeInfo
 from graveler.tree.range_name import plain_suffix
@@ -92,15 +92,16 @@ class Tree:
         return Tree, (self.store, self.lasts, self.packed, self.cut_by)
 
     @classmethod
-    def load(cls, store: TreeStore, name: MetarangeName) -> "Tree":
-        """Return the tree that a metarange file describes. One object read, none for the empty tree. 0.4 µs a range.
+    def load(cls, store: TreeStore, name: MetarangeName, relative: "Tree | None" = None) -> "Tree":
+        """Return the tree that a metarange file describes. One object read, none for the empty tree. 0.4 µs a range, less for
+        those of a large one that ``relative`` has in the same blocks.
 
         :class:`DamagedFileError` if the file is missing, damaged, or holds something else than its name says: the second part of
         the name is compared with the digest of what was read, so the check does not rely on the label alone.
         """
         if not name:
             return cls(store)
-        loading = _Loading(store, name)
+        loading = _Loading(store, name, relative)
         store.read(METARANGES, name, loading)
         assert loading.tree is not None
         return loading.tree
@@ -383,17 +384,23 @@ class _Loading:
 
     first = last = None
 
-    def __init__(self, store: TreeStore, name: MetarangeName) -> None:
+    def __init__(self, store: TreeStore, name: MetarangeName, relative: Tree | None = None) -> None:
         self._store = store
         self._name = name
+        self._relative = relative
         self.tree: Tree | None = None
 
     def check(self, table: Table) -> None:
         """See :class:`graveler.tree.store.Expected`."""
         tree = Tree(self._store, cut_by=None if table.label is None else table.label.split)
-        for keys, packed in table.blocks():
-            tree.lasts += keys
-            tree.packed += packed
+        blocks = None
+        if len(table) < MANY_BLOCKS:
+            for keys, packed in table.blocks():
+                tree.lasts += keys
+                tree.packed += packed
+        else:
+            known = None if self._relative is None else self._relative.stored_blocks
+            tree.lasts, tree.packed, blocks = unpacked(table, self._relative, known)
         metarange_id, _, expected = self._name.partition("-")
         tree._suffix = plain_suffix(tree.packed).hex()
         if tree._suffix != expected:
@@ -401,14 +408,14 @@ class _Loading:
         if table.label is not None:  # which has that name
             tree._id = metarange_id
         if len(tree) >= LARGE:
-            tree.stored_blocks = StoredBlocks.of(table, tree.lasts, tree.packed)
+            tree.stored_blocks = blocks or StoredBlocks.of(table, tree.lasts, tree.packed)
         self.tree = tree
 
 
 class Trees:
     """Loads and saves trees. Keeps the most recently used ones, as long as they have at most ``max_ranges`` ranges together."""
 
-    def __init__(self, store: TreeStore, max_ranges: int = 200_000) -> None:
+    def __init__(self, store: TreeStore, max_ranges: int = 500_000) -> None:
         self._store = store
         self._max_ranges = max_ranges
         self._cached: OrderedDict[MetarangeName, Tree] = OrderedDict()
@@ -423,7 +430,11 @@ class Trees:
     def load(self, name: MetarangeName) -> Tree:
         """Return the tree of a metarange file. One object read, none if it was used lately."""
         tree = self.loaded(name)
-        return self._keep(name, Tree.load(self._store, name)) if tree is None else tree
+        if tree is None:
+            with self._lock:
+                relative = next((other for other in reversed(self._cached.values()) if other.stored_blocks), None)
+            tree = self._keep(name, Tree.load(self._store, name, relative))
+        return tree
 
     def get(self, name: MetarangeName, key: bytes) -> bytes | None:
         """Return the packed bytes of ``key`` in the tree of a metarange file, or None. As :meth:`load` and :meth:`Tree.get`, but
