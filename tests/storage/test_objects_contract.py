@@ -253,6 +253,14 @@ def test_ranges(objects: Objects, start: int, length: int, expected: bytes) -> N
     assert b"".join(objects.stream("k", start, length)) == expected
 
 
+def test_every_range_of_an_empty_object_is_empty(objects: Objects) -> None:
+    """A damaged file may be: whoever reads its end first must see that."""
+    objects.put("k", b"")
+    for start, length in ((0, 1), (5, 5), (-1, 1), (-(1 << 16), 1 << 16)):
+        assert objects.get_range("k", start, length) == b""
+        assert b"".join(objects.stream("k", start, length)) == b""
+
+
 def test_a_range_of_negative_length_is_refused(objects: Objects) -> None:
     objects.put("k", b"0123456789")
     with pytest.raises(InvalidError, match="-1 bytes"):

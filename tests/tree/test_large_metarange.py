@@ -139,6 +139,22 @@ def test_of_a_metarange_that_was_saved_one_change_packs_a_block_and_hashes_a_des
     assert len(tree.stored_blocks.stored) == len(before.stored_blocks.stored) > 10
 
 
+def test_a_tree_that_was_made_of_unsaved_ones_holds_the_saved_one_and_copies_its_blocks() -> None:
+    store = new_store(MemoryFiles())
+    first = Tree(store, LASTS, DESCRIPTIONS)
+    first.save()
+    other = Tree(store, LASTS[:5], DESCRIPTIONS[:5])
+    other.save()
+    tree = first
+    for place in (100, 700, 1200):
+        tree = Tree(store, *edited(tree.lasts, tree.packed, [(place, "replace")]), made_of=(tree, first, other))
+        assert tree.made_of == (first, other)
+    tree.save()
+    assert first.stored_blocks is not None
+    assert tree.stored_blocks is not None
+    assert len({*map(id, tree.stored_blocks.stored)} - {*map(id, first.stored_blocks.stored)}) == 3
+
+
 def test_commits_that_append_one_range_each_do_not_leave_a_block_each() -> None:
     store = new_store(MemoryFiles())
     tree = Tree(store, LASTS, DESCRIPTIONS)

@@ -223,7 +223,7 @@ def open_parts(
         from graveler.storage.objects.port import ObjectMissingError
 
         def committed(commit_id: CommitID, key: bytes) -> bytes | None:
-            return trees.load(branches.commit(commit_id).metarange).get(key)
+            return trees.get(branches.commit(commit_id).metarange, key)
 
         def kept(key: bytes, packed: bytes) -> bool:
             needed = traces.needed([codec.decode(key, packed).address])

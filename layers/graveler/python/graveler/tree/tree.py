@@ -48,7 +48,8 @@ class Tree:
     """One immutable state. ``lasts`` and ``packed`` describe its ranges, in key order: last keys and packed descriptions.
     ``cut_by`` are split parameters known to make this tree of its objects, or None; others may make the same one. ``unsettled``
     are pending writes of its ranges, which :meth:`settle` completes: until then the tree must be neither opened nor published.
-    ``made_of`` are trees with which it may have many ranges in common, until it is saved.
+    ``made_of`` are trees with which it may have many ranges in common, until it is saved; of those that were not saved either,
+    what they were made of.
 
     Safe to share between threads once it is built.
     """
@@ -79,7 +80,10 @@ class Tree:
         self.cut_by = cut_by
         self.lasts: list[bytes] = list(lasts)
         self.packed: list[bytes] = list(packed)
-        self.made_of = made_of
+        # So a tree holds none that was never saved, and a chain of such trees has one link.
+        self.made_of: tuple[Tree, ...] = tuple(
+            dict.fromkeys(stored for source in made_of for stored in source.made_of or (source,))
+        )
         self.unsettled: Writes | None = None
         self._id: str | None = None
         self._suffix: str | None = None

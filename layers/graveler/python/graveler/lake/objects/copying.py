@@ -189,8 +189,7 @@ def _look(
     newest = next((change for change in staged if change is not None), None)
     if newest is not None:
         return state, staged[0], newest.packed
-    tree = repository.trees.load(repository.branches.commit(state.commit_id).metarange)
-    return state, None, tree.get(key)
+    return state, None, repository.trees.get(repository.branches.commit(state.commit_id).metarange, key)
 
 
 def refuse_overlap(source: str, destination: str) -> None:

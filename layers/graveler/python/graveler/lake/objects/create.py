@@ -91,7 +91,7 @@ def _look(repository: RepositoryParts, branch: str, key: bytes, *, force: bool) 
 
 
 def _committed(repository: RepositoryParts, state: BranchState, key: bytes) -> bytes | None:
-    return repository.trees.load(repository.branches.commit(state.commit_id).metarange).get(key)
+    return repository.trees.get(repository.branches.commit(state.commit_id).metarange, key)
 
 
 def _exists(path: str) -> AlreadyExistsError:
