@@ -419,7 +419,7 @@ class _Loading:
 class Trees:
     """Loads and saves trees. Keeps the most recently used ones, as long as they have at most ``max_ranges`` ranges together."""
 
-    def __init__(self, store: TreeStore, max_ranges: int = 500_000) -> None:
+    def __init__(self, store: TreeStore, max_ranges: int = 1_000_000) -> None:
         self._store = store
         self._max_ranges = max_ranges
         self._cached: OrderedDict[MetarangeName, Tree] = OrderedDict()
