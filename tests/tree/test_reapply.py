@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.model import SplitParameters
-from graveler.tree.apply import Change, Interval, aligned, apply, reapply
-from graveler.tree.common_run import common_ranges
+from graveler.tree.apply import Change, Interval, apply, reapply
+from graveler.tree.common_run import aligned, common_ranges
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
 from graveler.tree.writer import build

@@ -10,6 +10,7 @@ from graveler.tree.merge import TreeConflict, merge, preview
 from graveler.tree.store import TreeStore
 from graveler.tree.summary import TotalsCounter, by_delimiter, measure, summarize
 from tests.support.trees import ALONE, TINY, MemoryFiles, as_dict, build_tree, new_store, packed
+from tests.tree.support import with_store
 
 NAMES = [f"{folder}/{number:02}".encode() for folder in ("a", "b", "bb", "c") for number in range(20)] + [b"a", b"top"]
 CONTENTS = st.dictionaries(st.sampled_from(NAMES), st.sampled_from([0, 1, 1000]), max_size=60)
@@ -63,7 +64,7 @@ def test_trees_differ_where_their_records_do(
     assert answer == any(left.get(key) != right.get(key) for key in inside)
 
 
-@given(CONTENTS, CONTENTS, st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from([*NAMES, None])), max_size=4))
+@given(CONTENTS, CONTENTS, st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from([*NAMES, None])), max_size=14))
 def test_several_intervals_differ_where_their_records_do(
     left: dict[bytes, int], right: dict[bytes, int], intervals: list[tuple[bytes, bytes | None]]
 ) -> None:
@@ -88,6 +89,22 @@ def test_nothing_is_opened_where_two_trees_share_their_ranges() -> None:
     assert not differ(left, right, b"00100", b"00101")
     assert not files.requests
     assert differ(left, right, b"01999", b"02000")
+
+
+def test_one_comparison_serves_many_key_ranges_and_opens_what_differs_once_where_they_are() -> None:
+    files = MemoryFiles()
+    contents = {b"%05d" % number: number for number in range(5000)}
+    changed = {b"%05d" % number: -number for number in (17, 18, 1000, 1001, 2500, 4000)}
+    left = build_tree(TreeStore(files, ALONE), contents)
+    right = build_tree(TreeStore(files, ALONE), contents | changed)
+    names = {tree.info(number).name for tree in (left, right) for number in range(len(tree))}
+    shared = {left.info(number).name for number in range(len(left))} & {right.info(n).name for n in range(len(right))}
+    cold = [with_store(tree, TreeStore(files, ALONE, max_block_bytes=0)) for tree in (left, right)]
+    files.requests.clear()
+    key_ranges = [KeyRange(key, key + b"\0") for key in contents if key < b"02000"]
+    equal = where_equal(*cold, key_ranges)
+    assert [key.start for key, same in zip(key_ranges, equal, strict=True) if not same] == sorted(changed)[:4]
+    assert files.requests["get ranges"] <= len(names - shared) * 2 // 3 + 2, "not those where 2500 and 4000 are"
 
 
 @given(CONTENTS, CONTENTS, CONTENTS, st.sampled_from(MergeStrategy))

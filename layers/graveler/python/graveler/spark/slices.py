@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError
 from graveler.spark.locations import Files, task_store
-from graveler.tree.apply import aligned
+from graveler.tree.common_run import aligned
 from graveler.tree.key_range import KeyRange
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree

@@ -13,7 +13,8 @@ import msgspec
 
 from graveler.errors import InvalidError
 from graveler.model import SplitParameters
-from graveler.tree.common_run import common_ranges
+from graveler.tree.common_run import Interval as Interval
+from graveler.tree.common_run import aligned
 from graveler.tree.patch import Change as Change
 from graveler.tree.patch import patch_work
 from graveler.tree.range_notes import ID_BYTES
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes | None]]).decode
 """Between processes: a twentieth of the time that pickling takes."""
-
-Interval = tuple[bytes | None, bytes | None]
-"""Keys with ``after < key <= upto``; None means no bound."""
-
 
 _Batch = tuple[list[bytes], list[bytes | None]]
 """Keys in ascending order, and the new packed bytes of each, or None to remove it."""
@@ -201,37 +198,6 @@ def reapply(
         else:
             apply_between(writer, new_head, changes(interval), interval)
     return writer.finish(settle=settle)
-
-
-def aligned(old: Tree, new: Tree) -> Iterator[tuple[Interval, bool]]:
-    """Cut the whole key space into intervals in which both trees have exactly the same ranges, and intervals in which they do
-    not. These alternate, so that one call serves a whole stretch of different ranges."""
-    after: bytes | None = None
-    reached: bytes | None = None
-    """The last key where both have a cut; from ``after`` up to it they differ."""
-    i = j = 0
-    while i < len(old) and j < len(new):
-        run = common_ranges(old, i, new, j)
-        if run:
-            if reached != after:
-                yield (after, reached), False
-            after, reached = reached, old.lasts[i + run - 1]
-            yield (after, reached), True
-            after, i, j = reached, i + run, j + run
-            continue
-        # Different: go on to the next key where both have a cut.
-        while i < len(old) and j < len(new) and old.lasts[i] != new.lasts[j]:
-            if old.lasts[i] < new.lasts[j]:
-                i += 1
-            else:
-                j += 1
-        if i < len(old) and j < len(new):
-            reached, i, j = old.lasts[i], i + 1, j + 1
-    same = i == len(old) and j == len(new)
-    if same and reached != after:
-        yield (after, reached), False
-        after = reached
-    yield (after, None), same
 
 
 def apply_between(writer: TreeWriter, tree: Tree, changes: Iterable[Change], interval: Interval) -> None:

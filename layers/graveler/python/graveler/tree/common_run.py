@@ -7,6 +7,8 @@ from typing import Final, Protocol
 
 from graveler.tree.range_info import ID
 
+Interval = tuple[bytes | None, bytes | None]
+"""Keys with ``after < key <= upto``; None means no bound."""
 Run = tuple[int, int, int]
 """A stretch of ranges that two trees have in common: its first number in the one and in the other, and its length."""
 _LARGEST: Final = 4096
@@ -80,3 +82,34 @@ def shared_runs(tree: Ranges, other: Ranges, start: int = 0, stop: int | None = 
         i, j = i + max(run, 1), j + run
         if i < stop:
             j = bisect_left(other.lasts, tree.lasts[i], j)
+
+
+def aligned(old: Ranges, new: Ranges) -> Iterator[tuple[Interval, bool]]:
+    """Cut the whole key space into intervals in which both trees have exactly the same ranges, and intervals in which they do
+    not. These alternate, so that one call serves a whole stretch of different ranges."""
+    after: bytes | None = None
+    reached: bytes | None = None
+    """The last key where both have a cut; from ``after`` up to it they differ."""
+    i = j = 0
+    while i < len(old.lasts) and j < len(new.lasts):
+        run = common_ranges(old, i, new, j)
+        if run:
+            if reached != after:
+                yield (after, reached), False
+            after, reached = reached, old.lasts[i + run - 1]
+            yield (after, reached), True
+            after, i, j = reached, i + run, j + run
+            continue
+        # Different: go on to the next key where both have a cut.
+        while i < len(old.lasts) and j < len(new.lasts) and old.lasts[i] != new.lasts[j]:
+            if old.lasts[i] < new.lasts[j]:
+                i += 1
+            else:
+                j += 1
+        if i < len(old.lasts) and j < len(new.lasts):
+            reached, i, j = old.lasts[i], i + 1, j + 1
+    same = i == len(old.lasts) and j == len(new.lasts)
+    if same and reached != after:
+        yield (after, reached), False
+        after = reached
+    yield (after, None), same

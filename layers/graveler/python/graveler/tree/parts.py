@@ -15,7 +15,8 @@ from typing import Final
 import msgspec
 
 from graveler.model import MergeStrategy, SplitParameters
-from graveler.tree.apply import Change, Interval, aligned, apply
+from graveler.tree.apply import Change, Interval, apply
+from graveler.tree.common_run import aligned
 from graveler.tree.merge import MergeResult, StrategyOf, merge
 from graveler.tree.store import TreeStore
 from graveler.tree.tree import Tree
