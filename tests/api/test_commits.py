@@ -303,6 +303,18 @@ def test_sums_blame_annotations_and_a_check(apart: Client) -> None:
         ("same", "object", head["id"]),
         ("x/", "common_prefix", head["id"]),
     ]
+    page: dict[str, str | float] = {"delimiter": "/", "within": 0.000001}
+    first = apart("GET", f"{REPO}/refs/main/annotate", page).json()
+    later, position = first["results"], first.get("next")
+    while position:
+        missing = [item["path"] for item in later if item["commit"] is None]
+        answer = apart("GET", f"{REPO}/refs/main/annotate", {**page, "next": position}).json()
+        later, position = answer["results"], answer.get("next")
+        assert [item["path"] for item in later] == missing
+    assert [item["commit"] is None for item in later] == [False] * len(later)
+    assert apart("GET", f"{REPO}/refs/dev/annotate", {"within": 0}).status == 400
+    assert apart("GET", f"{REPO}/refs/dev/annotate", {"within": 1, "next": "x"}).status == 400
+    assert apart("GET", f"{REPO}/refs/dev/annotate", {"next": "x"}).status == 400
     checked = apart("GET", f"{REPO}/fsck").json()
     assert (checked["clean"], checked["findings"], checked["counts"]["branches"]) == (True, 0, 2)
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graveler.errors import InvalidError, NotCommittedError, ObjectNotFoundError, RefNotFoundError
+from graveler.lake.reading.annotation_position import AnnotationPosition
 from graveler.lake.reading.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, CommonPrefix, MergeStrategy, Page, SplitParameters, Totals
@@ -162,6 +163,44 @@ def test_blame_follows_the_parents_that_have_the_same(
         (path, common, history.origin(head, path, path if common else None))
         for path, common in oracles.rolled_up(history.states[head], prefix, "", delimiter)
     ]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(steps, st.sampled_from(BRANCHES), st.sampled_from(PREFIXES), st.sampled_from(["", "/"]), st.integers(1, 5))
+def test_last_changes_that_take_longer_go_on_where_they_were(
+    plan: Steps, branch: str, prefix: str, delimiter: str, amount: int
+) -> None:
+    repository = make_history(plan).repository
+    whole = repository.annotate(branch, prefix=prefix, delimiter=delimiter, amount=amount)
+    page = {"prefix": prefix, "delimiter": delimiter, "amount": amount}
+    annotations = repository.annotate_within(branch, 0, **page)  # type: ignore[arg-type]
+    assert [entry for entry, _ in annotations.page.results] == [entry for entry, _ in whole.results]
+    assert annotations.page.next_after == whole.next_after
+    commits = {entry.path: commit for entry, commit in annotations.page.results}
+    while annotations.position:
+        missing = [path for path, commit in commits.items() if commit is None]
+        put(repository, {"later": "x"}, branch)  # what is staged meanwhile changes nothing
+        annotations = repository.annotate_within(branch, 0, **page, position=annotations.position)  # type: ignore[arg-type]
+        assert [entry.path for entry, _ in annotations.page.results] == missing
+        commits.update((entry.path, commit) for entry, commit in annotations.page.results)
+    assert commits == {entry.path: commit for entry, commit in whole.results}
+    assert not repository.annotate_within(branch, 60, **page).position  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("position", ["x", "AAAA", "k8QA", "é", "lMQgAAAA", "=" * 9])
+def test_a_position_that_no_page_returned_is_refused(position: str) -> None:
+    repository = make_history([]).repository
+    with pytest.raises(InvalidError, match="not the position"):
+        repository.annotate_within("main", 1, position=position)
+
+
+def test_a_position_of_another_page_is_refused() -> None:
+    repository = make_history([]).repository
+    put(repository, {"x": "1", "y": "1", "z": "1"})
+    repository.commit("main", "three", committer="ada")
+    position = str(AnnotationPosition.of(repository.commit_of("main").id, 2, {repository.commit_of("main").id: [0]}))
+    with pytest.raises(InvalidError, match="of another page"):
+        repository.annotate_within("main", 1, position=position)
 
 
 def location_of(path: str, prefix: str, delimiter: str) -> str:

@@ -189,6 +189,9 @@ READS: Final[dict[str, Callable[[RemoteRepository], object]]] = {
     ),
     "blame": lambda repository: repository.blame("r", "a/é b"),
     "annotate": lambda repository: repository.annotate("r", prefix="p", after="a", delimiter="/", amount=5),
+    "annotate_within": lambda repository: repository.annotate_within(
+        "r", 2.5, prefix="p", after="a", delimiter="/", amount=5, position="kA"
+    ),
     "written_by": lambda repository: repository.written_by("b", Application("app", 3)),
     "expect_upload": lambda repository: repository.expect_upload("b", "a/é b"),
 }

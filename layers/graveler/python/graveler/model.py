@@ -259,3 +259,11 @@ class Page(Struct, Generic[T], frozen=True):
     results: tuple[T, ...]
     next_after: str | None = None
     commits: tuple[CommitID, ...] = ()
+
+
+class Annotations(Struct, frozen=True):
+    """A page of entries, each with the last commit that changed it, or None where that is not known yet. ``position`` continues
+    the search for those; empty if there are none."""
+
+    page: "Page[tuple[ObjectEntry | CommonPrefix, Commit | None]]"
+    position: str = ""

@@ -7,10 +7,10 @@ memory.
 Generations (1 for a root, otherwise one more than the highest parent's) bound every walk: an ancestor's is always lower.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from heapq import heappop, heappush
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from graveler.errors import CorruptError, InvalidError, RefNotFoundError
 from graveler.history.commits import READ_BATCH, CachedCommit, CommitStore, is_commit_id
@@ -134,19 +134,32 @@ def log(
             return
 
 
-def origins(commits: CommitStore, start: CommitID, things: int, unchanged: Unchanged) -> list[Commit]:
-    """Return for each of ``things`` that ``start`` has, numbered from 0, the commit that gave it its present state.
+class Origins(NamedTuple):
+    """The result of :func:`origins`. ``commits``: for each thing the commit that gave it its state. ``frontier``: where the walk
+    goes on if it was stopped, as commits, and the things that they have in that state."""
+
+    commits: dict[int, Commit]
+    frontier: Mapping[CommitID, Sequence[int]]
+
+
+def origins(
+    commits: CommitStore,
+    frontier: Mapping[CommitID, Sequence[int]],
+    unchanged: Unchanged,
+    stop: Callable[[], bool] = lambda: False,
+) -> Origins:
+    """Return for each thing the commit that gave it the state in which the commits of ``frontier`` have it.
 
     From commit to commit a thing goes to the first of the parents that has it unchanged, and ends where none has. One walk for
-    all of them; each commit is looked at once. Requests: about one for each 32 generations down to the lowest origin. Errors as
-    :meth:`CommitStore.get`.
+    all of them; each commit is looked at once. It ends early once ``stop`` returns True, but looks at one commit at least.
+    Requests: about one for each 32 generations down to the lowest origin. Errors as :meth:`CommitStore.get`.
     """
     reader = _Reader(commits)
     origin_of: dict[int, Commit] = {}
-    arrived: dict[CommitID, list[int]] = {start: list(range(things))}
-    (start_commit,) = reader.take([start])
+    arrived: dict[CommitID, list[int]] = {cid: list(things) for cid, things in frontier.items()}
     # The highest generation first: things arrive at a commit only from higher ones, so all of them are there at its turn.
-    waiting: list[tuple[int, CommitID, Commit]] = [(-start_commit.generation, start, start_commit)]
+    waiting: list[tuple[int, CommitID, Commit]] = [(-c.generation, c.id, c) for c in reader.take(list(arrived))]
+    heapify(waiting)
     while waiting:
         _, cid, commit = heappop(waiting)
         remaining = arrived.pop(cid)
@@ -160,7 +173,9 @@ def origins(commits: CommitStore, start: CommitID, things: int, unchanged: Uncha
             arrived[parent.id] += same
             remaining = [number for number in remaining if number not in same]
         origin_of.update((number, commit) for number in remaining)
-    return [origin_of[number] for number in range(things)]
+        if waiting and stop():
+            break
+    return Origins(origin_of, arrived)
 
 
 def log_page(

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.lake.objects.verification import OpenedObject
 from graveler.model import (
+    Annotations,
     Branch,
     Change,
     ChangeType,
@@ -378,18 +381,39 @@ class RemoteReader:
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[tuple[ObjectEntry | CommonPrefix, Commit]]:
         """List entries, each with the last commit that changed it. Cost: a request, and one more to look the objects up."""
-        response = self._connection.call(
-            "GET", (*self._base, "refs", ref, "annotate"), _page_query(prefix, after, delimiter, amount)
-        )
+        page = self._annotations(ref, _page_query(prefix, after, delimiter, amount)).page
+        results = tuple((entry, commit) for entry, commit in page.results if commit is not None)
+        return Page(results, page.next_after, page.commits)
+
+    def annotate_within(
+        self,
+        ref: str,
+        seconds: float,
+        *,
+        prefix: str = "",
+        after: str = "",
+        delimiter: str = "",
+        amount: int = 100,
+        position: str = "",
+    ) -> Annotations:
+        """List entries, each with the last commit that changed it, or None where finding it takes longer: see
+        :meth:`graveler.lake.reading.history_reader.HistoryReader.annotate_within`. Cost as :meth:`annotate`."""
+        query: Query = {**_page_query(prefix, after, delimiter, amount), "within": f"{seconds:g}", "next": position}
+        return self._annotations(ref, query)
+
+    def _annotations(self, ref: str, query: Query) -> Annotations:
+        response = self._connection.call("GET", (*self._base, "refs", ref, "annotate"), query)
         listing = response.read(difference_documents.AnnotationList)
         commits = documents.commits_read(response.headers)
         paths = [item.path for item in listing.results if item.path_type == "object"]
         entries = dict(zip(paths, self.stat_many(commits[-1] if commits else ref, paths), strict=True))
-        listed: list[tuple[ObjectEntry | CommonPrefix, Commit]] = []
+        listed: list[tuple[ObjectEntry | CommonPrefix, Commit | None]] = []
         for item in listing.results:
             entry = entries.get(item.path)
-            listed.append((CommonPrefix(item.path) if entry is None else entry, item.commit.value()))
-        return Page(tuple(listed), listing.pagination.next_after, commits)
+            commit = None if item.commit is None else item.commit.value()
+            listed.append((CommonPrefix(item.path) if entry is None else entry, commit))
+        position = "" if listing.next is UNSET else listing.next
+        return Annotations(Page(tuple(listed), listing.pagination.next_after, commits), position)
 
     def _summary(self, left_ref: str, right_ref: str, prefix: str, delimiter: str, kind: str) -> "Summary":
         path = (*self._base, "refs", left_ref, "diff", right_ref, "summary")

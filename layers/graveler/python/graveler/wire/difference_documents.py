@@ -119,16 +119,18 @@ class UsageDocument(Struct, frozen=True):
 
 
 class Annotation(Struct, frozen=True):
-    """A listed object or common prefix, and the last commit that changed it."""
+    """A listed object or common prefix, and the last commit that changed it; null if that was not found within the time."""
 
     path: str
     path_type: Literal["object", "common_prefix"]
-    commit: Commit
+    commit: Commit | None
     size_bytes: int | UnsetType = UNSET
 
 
 class AnnotationList(Struct, frozen=True):
-    """A page of objects and prefixes with their last commits."""
+    """A page of objects and prefixes with their last commits. ``next`` is there if some were not found within the time: the same
+    request with it returns these entries again."""
 
     pagination: Pagination
     results: list[Annotation]
+    next: str | UnsetType = UNSET

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Literal
+from typing import Annotated, Any, Literal
 
+from msgspec import UNSET, Meta
 from msgspec.structs import asdict
 
 from graveler.api.call import Call
+from graveler.api.errors import bad_request
 from graveler.api.queries import PageQuery, Query, RequiredText
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.lake.reading.summary import Summary
-from graveler.model import CommonPrefix, Conflict, MergeStrategy, ObjectEntry
+from graveler.model import Annotations, CommonPrefix, Conflict, MergeStrategy, ObjectEntry, Page
 from graveler.requests.base import Permission
 from graveler.wire.difference_documents import (
     Annotation,
@@ -57,10 +59,20 @@ class BlameQuery(Query, frozen=True, kw_only=True):
     path: RequiredText
 
 
+Seconds = Annotated[
+    float,
+    Meta(gt=0, le=20, description="time for finding commits; entries whose commit takes longer have `commit: null`"),
+]
+
+
 class AnnotateQuery(PageQuery, frozen=True, kw_only=True):
-    """The objects."""
+    """The objects, and the time for finding their commits."""
 
     delimiter: str = ""
+    within: Seconds | None = None
+    next: Annotated[
+        str, Meta(description="only with `within`: the `next` of an earlier response, whose missing commits are wanted")
+    ] = ""
 
 
 class FsckQuery(Query, frozen=True, kw_only=True):
@@ -165,16 +177,28 @@ def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Re
 )
 def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery) -> Response:
     """List objects, each with the last commit that changed it."""
-    page = call.lake.repository(repository).annotate(
-        ref, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
-    )
+    opened = call.lake.repository(repository)
+    listing: dict[str, Any] = {"prefix": query.prefix, "after": query.after, "delimiter": query.delimiter}
+    listing["amount"] = query.limit
+    if query.within is not None:
+        annotations = opened.annotate_within(ref, query.within, **listing, position=query.next)
+    elif query.next:
+        raise bad_request("query parameter next needs within, as in the request that returned it")
+    else:
+        whole = opened.annotate(ref, **listing)
+        annotations = Annotations(Page((*whole.results,), whole.next_after, whole.commits))
+    page = annotations.page
     documents = [
-        Annotation(item.path, "common_prefix", commit_document(commit))
-        if isinstance(item, CommonPrefix)
-        else Annotation(item.path, "object", commit_document(commit), item.size)
-        for item, commit in page.results
+        Annotation(
+            entry.path,
+            "common_prefix" if isinstance(entry, CommonPrefix) else "object",
+            None if commit is None else commit_document(commit),
+            UNSET if isinstance(entry, CommonPrefix) else entry.size,
+        )
+        for entry, commit in page.results
     ]
-    return json_response(AnnotationList(pagination(page), documents), headers=commit_headers(page))
+    document = AnnotationList(pagination(page), documents, annotations.position or UNSET)
+    return json_response(document, headers=commit_headers(page))
 
 
 @routes.get(

@@ -4,7 +4,7 @@ Both compare two neighbouring commits in some key ranges. The trees' range IDs a
 differ (:mod:`graveler.tree.has_difference`); commits with the same metarange ID are not even loaded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from graveler.history import graph
 from graveler.history.commits import CommitStore
@@ -53,13 +53,29 @@ def last_changes(commits: CommitStore, start: CommitID, key_ranges: Sequence[Key
     (of a merge the first such parent), and ends at the commit that has no such parent.
 
     One walk for all. Cost: about one table read for each 32 commits down to the oldest result; for each of these commits as in
-    :func:`touching`.
+    :func:`touching`, whatever the number of key ranges.
     """
+    origins = graph.origins(commits, {start: range(len(key_ranges))}, _unchanged(key_ranges, load))
+    return [origins.commits[number] for number in range(len(key_ranges))]
 
+
+def last_changes_until(
+    commits: CommitStore,
+    frontier: Mapping[CommitID, Sequence[int]],
+    key_ranges: Sequence[KeyRange],
+    load: Load,
+    stop: Callable[[], bool],
+) -> graph.Origins:
+    """Return :func:`last_changes` of the numbered key ranges in the commits of a frontier, as far as they are found before
+    ``stop`` returns True. Cost: as there."""
+    return graph.origins(commits, frontier, _unchanged(key_ranges, load), stop)
+
+
+def _unchanged(key_ranges: Sequence[KeyRange], load: Load) -> graph.Unchanged:
     def unchanged(commit: Commit, parent: Commit, numbers: Sequence[int]) -> Sequence[int]:
         if commit.metarange_id == parent.metarange_id:
             return numbers
         equal = where_equal(load(commit), load(parent), [key_ranges[number] for number in numbers])
         return [number for number, same in zip(numbers, equal, strict=True) if same]
 
-    return graph.origins(commits, start, len(key_ranges), unchanged)
+    return unchanged

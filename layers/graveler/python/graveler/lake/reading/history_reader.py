@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from graveler.errors import (
-    NotCommittedError,
-    ObjectNotFoundError,
-)
+from graveler.errors import InvalidError, NotCommittedError, ObjectNotFoundError
 from graveler.history import graph
 from graveler.history.expressions import resolve
 from graveler.lake.reading.object_reader import ObjectReader
 from graveler.lake.reading.state_reader import at_least_one
 from graveler.model import (
+    Annotations,
     Commit,
     CommitID,
     CommonPrefix,
@@ -20,8 +18,7 @@ from graveler.model import (
 )
 
 if TYPE_CHECKING:
-    pass
-
+    from graveler.tree.key_range import KeyRange
 
 T = TypeVar("T")
 
@@ -98,20 +95,48 @@ class HistoryReader(ObjectReader):
 
         Cost: as :meth:`list_objects`, and one walk for the whole page, down to its oldest result.
         """
-        from graveler.lake.reading.blame import (  # not on the path of a cold start
-            keys_of_path,
-            keys_of_prefix,
-            last_changes,
-        )
+        from graveler.lake.reading.blame import last_changes  # not on the path of a cold start
 
         commit_id = resolve(ref, self._refs, self._commits).commit_id
         page = self.list_objects(commit_id, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
-        key_ranges = [
-            keys_of_prefix(item.path) if isinstance(item, CommonPrefix) else keys_of_path(item.path)
-            for item in page.results
-        ]
-        commits = last_changes(self._commits, commit_id, key_ranges, self._tree_of)
+        commits = last_changes(self._commits, commit_id, _key_ranges(page), self._tree_of)
         return Page(tuple(zip(page.results, commits, strict=True)), page.next_after, page.commits)
+
+    def annotate_within(
+        self,
+        ref: str,
+        seconds: float,
+        *,
+        prefix: str = "",
+        after: str = "",
+        delimiter: str = "",
+        amount: int = 100,
+        position: str = "",
+    ) -> Annotations:
+        """Return :meth:`annotate`, as far as its walk gets in so many seconds: the commits that it has not found are None, and
+        another call with the same arguments and the ``position`` continues it, for these entries alone. Looks at one commit at
+        least. :class:`InvalidError` for a position that no call returned.
+
+        Cost: as :meth:`annotate`, down to where the walk stops.
+        """
+        from graveler.lake.reading.annotation_position import AnnotationPosition
+        from graveler.lake.reading.blame import last_changes_until
+
+        earlier = AnnotationPosition.parse(position) if position else None
+        commit_id = resolve(ref, self._refs, self._commits).commit_id if earlier is None else earlier.commit
+        page = self.list_objects(commit_id, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
+        if earlier is not None and earlier.entries != len(page.results):
+            raise InvalidError("the position is that of another page; pass the arguments that it came with")
+        frontier = {commit_id: list(range(len(page.results)))} if earlier is None else earlier.numbers()
+        clock = self.parts.clock
+        end = clock.monotonic() + seconds
+        origins = last_changes_until(
+            self._commits, frontier, _key_ranges(page), self._tree_of, lambda: clock.monotonic() >= end
+        )
+        entries = sorted(number for numbers in frontier.values() for number in numbers)
+        results = tuple((page.results[number], origins.commits.get(number)) for number in entries)
+        reached = AnnotationPosition.of(commit_id, len(page.results), origins.frontier) if origins.frontier else ""
+        return Annotations(Page(results, page.next_after, page.commits), str(reached))
 
     def last_changes_of(self, commit_id: CommitID, keys: Iterable[bytes]) -> list[Commit]:
         """Return for each key of the commit's tree the last commit that changed it, as :meth:`annotate`. Cost: one walk, down to
@@ -136,3 +161,13 @@ class HistoryReader(ObjectReader):
             resolve(left_ref, self._refs, self._commits).commit_id,
             resolve(right_ref, self._refs, self._commits).commit_id,
         )
+
+
+def _key_ranges(page: Page[ObjectEntry | CommonPrefix]) -> "list[KeyRange]":
+    """Return the keys of each entry."""
+    from graveler.lake.reading.blame import keys_of_path, keys_of_prefix  # not on the path of a cold start
+
+    return [
+        keys_of_prefix(item.path) if isinstance(item, CommonPrefix) else keys_of_path(item.path)
+        for item in page.results
+    ]
