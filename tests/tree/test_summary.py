@@ -99,10 +99,10 @@ def test_one_comparison_serves_many_key_ranges_and_opens_what_differs_once_where
     right = build_tree(TreeStore(files, ALONE), contents | changed)
     names = {tree.info(number).name for tree in (left, right) for number in range(len(tree))}
     shared = {left.info(number).name for number in range(len(left))} & {right.info(n).name for n in range(len(right))}
-    cold = [with_store(tree, TreeStore(files, ALONE, max_block_bytes=0)) for tree in (left, right)]
+    old, new = (with_store(tree, TreeStore(files, ALONE, max_block_bytes=0)) for tree in (left, right))
     files.requests.clear()
     key_ranges = [KeyRange(key, key + b"\0") for key in contents if key < b"02000"]
-    equal = where_equal(*cold, key_ranges)
+    equal = where_equal(old, new, key_ranges)
     assert [key.start for key, same in zip(key_ranges, equal, strict=True) if not same] == sorted(changed)[:4]
     assert files.requests["get ranges"] <= len(names - shared) * 2 // 3 + 2, "not those where 2500 and 4000 are"
 
