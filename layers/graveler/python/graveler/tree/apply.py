@@ -56,33 +56,56 @@ def apply(
     """
     writer = TreeWriter(tree.store, split, existing=(tree,), stop=stop)
     if tree.store.workers > 1:
-        shares = _shares(tree, _ascending(changes), split)
-        gathered: list[_Share] = []
-        while not (is_enough := _is_enough(tree.store, gathered)) and (share := next(shares, None)) is not None:
-            gathered.append(share)
-        shares = chain(gathered, shares)
+        batches, is_enough = _looked_over(tree, _ascending(changes))
         if is_enough and (crew := tree.store.crew()) is not None:
-            _apply_in_parallel(writer, crew, tree, shares, split)
+            _apply_in_parallel(writer, crew, tree, _shares(tree, batches, split), split)
             return writer.finish(settle=settle)
-        _apply_batches(writer, tree, (share.changes for share in shares), (None, None))
+        _apply_batches(writer, tree, batches, (None, None))
     else:
         apply_between(writer, tree, changes, (None, None))
     return writer.finish(settle=settle)
 
 
+def _looked_over(tree: Tree, batches: Iterator[_Batch]) -> tuple[Iterator[_Batch], bool]:
+    """Return the same batches, and whether the changes in them are so many that workers pay: in records, or, if workers run and
+    need not be started, in changes. Looks at no more batches than show it, and holds these."""
+    gathered: list[_Batch] = []
+    amount = 0
+    is_enough = False
+    measured = _measured(tree, batches)
+    for batch, records in measured:
+        gathered.append(batch)
+        amount += len(batch[0])
+        is_enough = records >= ENOUGH or (amount >= AT_HAND and tree.store.runtime.has_crew)
+        if is_enough:
+            break
+    return chain(gathered, batches), is_enough
+
+
+def _measured(tree: Tree, batches: Iterator[_Batch]) -> Iterator[tuple[_Batch, int]]:
+    """Yield each batch with the work of all until then, in records to write. 1 µs for each range."""
+    done = count = amount = 0
+    """Work of the ranges before ``number``; its records, and its changes."""
+    number = -1
+    for keys, values in batches:
+        begin = 0
+        while begin < len(keys):
+            following = bisect_left(tree.lasts, keys[begin])
+            is_last = following == len(tree)
+            if following != number:
+                done += _work(count, amount)
+                number, amount, count = following, 0, 0 if is_last else tree.info(following).count
+            end = len(keys) if is_last else bisect_right(keys, tree.lasts[following], begin)
+            amount += end - begin
+            begin = end
+        yield (keys, values), done + _work(count, amount)
+
+
 class _Share(msgspec.Struct, frozen=True):
-    """The changes in an interval of keys, which follows the previous share's. ``records`` measures the work."""
+    """The changes in an interval of keys, which follows the previous share's."""
 
     interval: Interval
     changes: _Batch
-    records: int
-
-
-def _is_enough(store: TreeStore, shares: Sequence[_Share]) -> bool:
-    """Return whether these shares are so much that workers pay: in records, or, if they need not be started, in changes."""
-    if sum(share.records for share in shares) >= ENOUGH:
-        return True
-    return sum(len(share.changes[0]) for share in shares) >= AT_HAND and store.runtime.has_crew
 
 
 def _shares(tree: Tree, batches: Iterator[_Batch], split: SplitParameters) -> Iterator[_Share]:
@@ -103,16 +126,16 @@ def _shares(tree: Tree, batches: Iterator[_Batch], split: SplitParameters) -> It
             if not is_cut:
                 break
             last = source.key(amount - 1)
-            yield _Share((after, last), source.take(amount), done + _work(count, amount - begin))
+            yield _Share((after, last), source.take(amount))
             after, done, begin = last, 0, 0
             amount = source.find(upto, 0, TASK)
         if amount > begin:
             done += _work(count, amount - begin)
         if done >= TASK:
-            yield _Share((after, upto), source.take(amount), done)
+            yield _Share((after, upto), source.take(amount))
             after, amount, done = upto, 0, 0
     if amount:
-        yield _Share((after, upto), source.take(amount), done)
+        yield _Share((after, upto), source.take(amount))
 
 
 def _end_of_range(
