@@ -2187,8 +2187,8 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C5",
         "a part of a metarange is not read in an event loop",
         "storage/objects/tree_files.py",
-        'if kind != "ranges":',
-        "if False:",
+        'if kind == "ranges":',
+        "if True:",
         "storage/test_files.py::test_parts_of_metaranges_are_not_read_in_an_event_loop",
     ),
     Mutation(

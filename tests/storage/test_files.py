@@ -94,6 +94,31 @@ def test_the_end_of_a_file_is_all_of_a_fresh_copy_and_otherwise_read_from_the_st
         reader.get_part("metaranges", "m", 0, 4)
 
 
+def test_parts_of_metaranges_are_cached_until_they_are_due(lake: Lake, tmp_path: Path) -> None:
+    """Each process of a command line looks up one object."""
+    lake.files.put("metaranges", "m", b"0123456789")
+    lake.objects.reset()
+    for _ in range(3):
+        process = lake.another_reader(tmp_path / "other")
+        assert process.get_end("metaranges", "m", 4) == b"6789"
+        assert process.get_part("metaranges", "m", 2, 3) == b"234"
+    assert lake.objects.calls == {"get_range": 2}
+    assert process.get_part("metaranges", "m", 2, 2) == b"23", "a copy of another length is not the part"
+    assert process.get_part("metaranges", "m", 8, 9) == b"89"
+    assert process.get_part("metaranges", "m", 8, 9) == b"89", (
+        "nor is one that reaches the end of a file, which may be damaged"
+    )
+    assert lake.objects.calls == {"get_range": 5}
+    lake.now += GRACE / 2 + 1
+    lake.objects.reset()
+    assert process.get_end("metaranges", "m", 4) == b"6789"
+    assert process.get_part("metaranges", "m", 2, 2) == b"23"
+    assert lake.objects.calls == {"get_range": 2}
+    other = ImmutableFiles(MemoryObjects("mem://other"), lake.cache, GRACE)
+    with pytest.raises(ObjectMissingError):
+        other.get_part("metaranges", "m", 2, 2)
+
+
 def test_parts_of_metaranges_are_not_read_in_an_event_loop(lake: Lake) -> None:
     """The store may be far away, and other requests would wait as well."""
     lake.files.put("metaranges", "m", b"0123456789")

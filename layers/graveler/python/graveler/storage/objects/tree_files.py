@@ -51,7 +51,7 @@ class ImmutableFiles:
         require_cached()
         if self._cache is None:
             return self._objects.get(key)
-        entry = f"{self._cached_as}-{kind}-{name}"
+        entry = self._entry(kind, name)
         if fresh:
             self._cache.drop(entry)
         else:
@@ -71,24 +71,44 @@ class ImmutableFiles:
         return data
 
     def get_part(self, kind: str, name: str, start: int, length: int) -> bytes:
-        """Return some of the file's bytes, from the store itself: fewer at its end. Raises ObjectMissingError. One object
-        read. Parts of ranges are wanted only where that is as cheap as from a disk."""
-        if kind != "ranges":
-            require_cached()
-        return self._objects.get_range(self._key(kind, name), start, length)
+        """Return some of the file's bytes: fewer at its end. Raises ObjectMissingError. Cost: one object read; nothing for a part
+        of a metarange of which a fresh copy is cached. Parts of ranges are wanted only where that is as cheap as from a disk, so
+        no copies of these are kept."""
+        if kind == "ranges":
+            return self._objects.get_range(self._key(kind, name), start, length)
+        return self._part(kind, name, start, length)
 
     def get_end(self, kind: str, name: str, length: int) -> bytes:
         """Return the file's last bytes, at least ``length`` of them; fewer only if that is all of it. Raises ObjectMissingError.
-        Cost: nothing if a fresh copy is cached, which is returned as a whole; otherwise one object read."""
-        key = self._key(kind, name)
+        Cost: nothing if a fresh copy of the file is cached, which is returned as a whole, or one of its end; otherwise one object
+        read."""
+        entry = self._entry(kind, name)
         require_cached()
-        entry = f"{self._cached_as}-{kind}-{name}"
         if self._cache is not None and (copy := self._cache.get(entry)) is not None and not copy.due:
             return copy.data
-        end = self._objects.get_range(key, -length, length)
+        end = self._part(kind, name, -length, length)
         if self._cache is not None and len(end) < length:
             self._cache.put(entry, end)
         return end
+
+    def _part(self, kind: str, name: str, start: int, length: int) -> bytes:
+        """Return a part of which copies are kept, if it is as long as that: a shorter one may grow."""
+        key = self._key(kind, name)
+        require_cached()
+        if self._cache is None:
+            return self._objects.get_range(key, start, length)
+        entry = f"{self._entry(kind, name)}-{start}"
+        copy = self._cache.get(entry)
+        if copy is not None and not copy.due and len(copy.data) == length:
+            return copy.data
+        data = self._objects.get_range(key, start, length)
+        if len(data) == length:
+            self._cache.put(entry, data)
+        return data
+
+    def _entry(self, kind: str, name: str) -> str:
+        """Return the name of the cached copy."""
+        return f"{self._cached_as}-{kind}-{name}"
 
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Make the file durable under this name. An existing one stays, and is made young if it is older than half the grace
@@ -102,7 +122,7 @@ class ImmutableFiles:
         except (ObjectConditionError, AnswerLostError):  # a file of this name has these contents, by any writer
             self._make_young(key, data)
         if self._cache is not None:
-            self._cache.put(f"{self._cached_as}-{kind}-{name}", data)
+            self._cache.put(self._entry(kind, name), data)
 
     def _make_young(self, key: str, data: bytes) -> None:
         """Put a file again that is older than half the grace period. It then has a new ETag, by which a sweep that has seen the
