@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from graveler.errors import GravelerError, NoChangesError, ObjectNotFoundError, RepositoryNotFoundError
 from graveler.lake.lake import Lake
@@ -66,20 +67,21 @@ def test_a_client_that_looked_before_sees_what_one_sees_that_never_did(seed: int
             assert said(lambda ref=ref, path=path: known.repository(NAME).stat(ref, path)) == fresh  # type: ignore[misc]
 
 
-def test_the_tree_of_the_last_stat_is_at_hand_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tree_of_the_last_stat_is_at_hand_for_the_next() -> None:
     world = World()
     for path in PATHS:
         world.main.link("main", entry(path))
     world.main.commit("main", "first")
     reader = world.repository()
     looked_for: list[str] = []
-    get = Trees.get
 
-    def noted(trees: Trees, name: MetarangeName, key: bytes) -> bytes | None:
-        looked_for.append(name)
-        return get(trees, name, key)
+    class CountedTrees(Trees):
+        def get(self, name: MetarangeName, key: bytes) -> bytes | None:
+            looked_for.append(name)
+            return super().get(name, key)
 
-    monkeypatch.setattr(Trees, "get", noted)
+    store = reader.tree("main").store
+    reader = type(reader)(replace(reader.parts, trees=CountedTrees(store)))
     for path in PATHS:
         assert reader.stat("main@", path) == entry(path)
     assert len(looked_for) == 1

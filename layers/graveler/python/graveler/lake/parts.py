@@ -222,9 +222,6 @@ def open_parts(
         from graveler.lake.objects.withdrawal import Withdrawer
         from graveler.storage.objects.port import ObjectMissingError
 
-        def committed(commit_id: CommitID, key: bytes) -> bytes | None:
-            return trees.get(branches.commit(commit_id).metarange, key)
-
         def kept(key: bytes, packed: bytes) -> bool:
             needed = traces.needed([codec.decode(key, packed).address])
             traces.leave(needed)
@@ -236,6 +233,10 @@ def open_parts(
             except ObjectMissingError:
                 return False
             return True
+
+        def committed(commit_id: CommitID, key: bytes) -> bytes | None:
+            name = branches.commit(commit_id).metarange
+            return trees.get(name, key)
 
         return Withdrawer(tables, refs, staged, outcomes, committed, kept, clock)
 

@@ -403,8 +403,8 @@ class _Loading:
                 tree.lasts += keys
                 tree.packed += packed
         else:
-            known = None if self._relative is None else self._relative.stored_blocks
-            tree.lasts, tree.packed, blocks = unpacked(table, self._relative, known)
+            relative_blocks = None if self._relative is None else self._relative.stored_blocks
+            tree.lasts, tree.packed, blocks = unpacked(table, self._relative, relative_blocks)
         metarange_id, _, expected = self._name.partition("-")
         tree._suffix = plain_suffix(tree.packed).hex()
         if tree._suffix != expected:
@@ -484,7 +484,7 @@ class Trees:
         with self._lock:
             self._lookups[name] = lookup
             while len(self._lookups) > 1 and (
-                len(self._lookups) > _LOOKUPS or sum(kept.size for kept in self._lookups.values()) > _LOOKUP_BYTES
+                len(self._lookups) > _LOOKUPS or sum(other.size for other in self._lookups.values()) > _LOOKUP_BYTES
             ):
                 self._lookups.popitem(last=False)
         return lookup

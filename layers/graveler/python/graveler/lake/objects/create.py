@@ -86,12 +86,9 @@ def _look(repository: RepositoryParts, branch: str, key: bytes, *, force: bool) 
     state = repository.branches.state(branch, Intent(direct=True, force=force))
     staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
     newest = next((change for change in staged if change is not None), None)
-    packed = _committed(repository, state, key) if newest is None else newest.packed
+    trees, branches = repository.trees, repository.branches
+    packed = trees.get(branches.commit(state.commit_id).metarange, key) if newest is None else newest.packed
     return Vacancy(state, staged[0]) if packed is None else packed
-
-
-def _committed(repository: RepositoryParts, state: BranchState, key: bytes) -> bytes | None:
-    return repository.trees.get(repository.branches.commit(state.commit_id).metarange, key)
 
 
 def _exists(path: str) -> AlreadyExistsError:
