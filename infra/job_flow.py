@@ -24,9 +24,10 @@ ARCHIVE: Final = "environment.tar.gz"
 JOBS: Final = "jobs"
 """The folder of the jobs' entry points there."""
 
-FINAL_CODES: Final = (2, 3, 4, 5, 6, 8)
-"""Exit codes of a job that would fail again: wrong usage or input, not found, conflict, not ready, not allowed, damaged. EMR
-Serverless tells the code in the failed run's StateDetails, as "ExitCode: 2." What tells none is tried again."""
+FINAL_CODES: Final = (2, 3, 4, 5, 6, 8, 10)
+"""Exit codes of a job that would fail again: wrong usage or input, not found, conflict, not ready, not allowed, damaged, made by
+a later version. EMR Serverless tells the code in the failed run's StateDetails, as "ExitCode: 2." What tells none is tried
+again."""
 ATTEMPTS: Final = 3
 """How often a job is run at most."""
 
