@@ -124,8 +124,8 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 
 # Tests that need a full deployment, or an environment of their own, are marked "ci", and run in `make test-all`.
 MARKED ?= not ci
-# Tests of the deployment mostly wait, so `make test-all` runs a third worker.
-WORKERS ?= 2
+# Many tests wait for a process, a server or a sync, so a third worker shortens a run on two cores by a tenth.
+WORKERS ?= 3
 PYTEST := -m pytest -n $(WORKERS) --durations=10 --hypothesis-seed=$(SEED)
 
 test: setup spark-tools  ## the promises of each room, in some 16 minutes on a quiet machine; SEED=n for another run of the random ones
@@ -136,7 +136,7 @@ test-deployed: setup deploy-tools  ## the stacks and their rights, and the story
 	@$(BIN)/python $(PYTEST) $(addprefix --ignore=tests/infra/test_,acceptance.py ingest.py layer.py operations.py) tests/infra
 
 test-all: setup spark-tools deploy-tools test-spark35 test-each  ## all tests, with Spark 3.5, every Python here and a full deployment
-	@$(MAKE) --no-print-directory test MARKED= WORKERS=3
+	@$(MAKE) --no-print-directory test MARKED=
 
 test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
 	@$(SPARK35_VENV)/bin/python -m pytest -p no:cacheprovider --hypothesis-seed=$(SEED) $(or $(TESTS),@tests/spark/on_spark35.txt)
