@@ -55,7 +55,8 @@ class ReadAhead(Generic[V]):
     def __init__(self, tables: Tables, queries: Sequence[Query], values: Callable[[Sequence[Item]], list[V]]) -> None:
         self._tables = tables
         self._values = values
-        self._asks_ahead = not isinstance(tables, LocalTables)
+        self._asks_ahead: bool | None = None
+        """Whether the next pages are fetched in threads; None before there is one, as most have none, and to ask takes 30 µs."""
         self._streams = [_Stream(query) for query in queries]
         self._pool: ThreadPoolExecutor | None = None
 
@@ -102,7 +103,11 @@ class ReadAhead(Generic[V]):
     def _ask(self, stream: _Stream) -> None:
         """Start fetching the next page, if one exists."""
         stream.next = None
-        if not stream.more or not self._asks_ahead:
+        if not stream.more:
+            return
+        if self._asks_ahead is None:
+            self._asks_ahead = not isinstance(self._tables, LocalTables)
+        if not self._asks_ahead:
             return
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # 10 ms, only for those who read much
