@@ -128,7 +128,7 @@ MARKED ?= not ci
 WORKERS ?= 3
 PYTEST := -m pytest -n $(WORKERS) --durations=10 --hypothesis-seed=$(SEED)
 
-test: setup spark-tools  ## the promises of each room, in some 16 minutes on a quiet machine; SEED=n for another run of the random ones
+test: setup spark-tools  ## the promises of each room, in 15 to 19 minutes on two idle cores; SEED=n for another run of the random ones
 	@$(SPARK_VENV)/bin/python $(PYTEST) -n 2 --dist loadfile -m '$(MARKED)' tests/spark
 	@$(BIN)/python $(PYTEST) -m '$(MARKED)' --ignore=tests/spark tests
 
