@@ -97,7 +97,7 @@ def _record_ids(
         yield record_ids(tree.lasts[start:stop], tree.packed[start:stop])
         return
 
-    def others(begin: int, end: int) -> Iterator[bytes]:
+    def of_other_sources(begin: int, end: int) -> Iterator[bytes]:
         rest = sources[1:]
         return _record_ids(tree, begin, end, rest, shared_runs(tree, rest[0][0], begin, end) if rest else ())
 
@@ -105,11 +105,11 @@ def _record_ids(
     done = start
     for i, j, run in runs:
         if i > done:
-            yield from others(done, i)
+            yield from of_other_sources(done, i)
         yield ids[j * ID_BYTES : (j + run) * ID_BYTES]
         done = i + run
     if done < stop:
-        yield from others(done, stop)
+        yield from of_other_sources(done, stop)
 
 
 def assembled(
