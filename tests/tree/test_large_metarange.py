@@ -109,6 +109,24 @@ def test_trees_that_are_read_apart_hold_the_same_objects() -> None:
     assert SIZE > shared >= SIZE - max(b - a for a, b in pairwise(first.stored_blocks.starts))
 
 
+def test_trees_that_share_their_descriptions_are_kept_together_and_others_are_not() -> None:
+    files = MemoryFiles()
+    tree = Tree(new_store(files), LASTS, DESCRIPTIONS)
+    names = [tree.save()]
+    for number in range(4):
+        tree = Tree(tree.store, *edited(tree.lasts, tree.packed, [(700 + number, "replace")]), made_of=(tree,))
+        names.append(tree.save())
+    others = [Tree(tree.store, *described(SIZE, seed=seed)).save() for seed in (7, 8)]
+    trees = Trees(new_store(files), max_ranges=2 * SIZE)
+    for chosen, kept in ((names, len(names)), (others, 1)):
+        for name in chosen:
+            trees.load(name)
+        files.requests.clear()
+        for name in reversed(chosen):
+            trees.load(name)
+        assert len(chosen) - files.requests["get metaranges"] == kept
+
+
 def test_a_range_that_comes_between_two_blocks_is_found() -> None:
     """The index of the old file may have a key for the first block that is behind the new range."""
     files = MemoryFiles()

@@ -417,13 +417,16 @@ class _Loading:
 
 
 class Trees:
-    """Loads and saves trees. Keeps the most recently used ones, as long as they have at most ``max_ranges`` ranges together."""
+    """Loads and saves trees. Keeps the most recently used ones, as long as they have at most ``max_ranges`` ranges together.
+    Those that a large tree has in common with the large one used before it count for an eighth: it has pointers to them alone."""
 
-    def __init__(self, store: TreeStore, max_ranges: int = 1_000_000) -> None:
+    def __init__(self, store: TreeStore, max_ranges: int = 200_000) -> None:
         self._store = store
         self._max_ranges = max_ranges
         self._cached: OrderedDict[MetarangeName, Tree] = OrderedDict()
-        self._ranges = 0
+        self._ranges: dict[MetarangeName, int] = {}
+        """The ranges for which each of them counts."""
+        self._all_ranges = 0
         self._lookups: OrderedDict[MetarangeName, MetarangeLookup] = OrderedDict()
         self._lock = new_lock()
 
@@ -436,7 +439,7 @@ class Trees:
         tree = self.loaded(name)
         if tree is None:
             with self._lock:
-                relative = next((other for other in reversed(self._cached.values()) if other.stored_blocks), None)
+                relative = self._relative()
             tree = self._keep(name, Tree.load(self._store, name, relative))
         return tree
 
@@ -510,10 +513,22 @@ class Trees:
     def _keep(self, name: MetarangeName, tree: Tree) -> Tree:
         with self._lock:
             if name not in self._cached:
+                self._ranges[name] = _unshared(tree, self._relative())
+                self._all_ranges += self._ranges[name]
                 self._cached[name] = tree
                 self._lookups.pop(name, None)
-                self._ranges += len(tree)
-                while self._ranges > self._max_ranges and len(self._cached) > 1:
-                    _, dropped = self._cached.popitem(last=False)
-                    self._ranges -= len(dropped)
+                while len(self._cached) > 1 and self._all_ranges > self._max_ranges:
+                    dropped, _ = self._cached.popitem(last=False)
+                    self._all_ranges -= self._ranges.pop(dropped)
         return tree
+
+    def _relative(self) -> Tree | None:
+        """Return the large tree that was used last, or None. Only under the lock."""
+        return next((tree for tree in reversed(self._cached.values()) if tree.stored_blocks), None)
+
+
+def _unshared(tree: Tree, relative: Tree | None) -> int:
+    """Return the number of ranges whose descriptions take memory for this tree alone, and an eighth of the others."""
+    if tree.stored_blocks is None or relative is None or relative.stored_blocks is None:
+        return len(tree)
+    return tree.stored_blocks.unshared(relative.stored_blocks) + len(tree) // 8
