@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from http.cookies import SimpleCookie
 
 import msgspec
@@ -14,7 +15,7 @@ from graveler.api.settings import Settings
 from graveler.lake.lake import Lake
 from graveler.storage.objects.memory import MemoryObjects
 from graveler.storage.tables.memory import MemoryTables
-from tests.api.support import OF_HTTP, Answer, Client, EventClient, basic, make_world
+from tests.api.support import OF_HTTP, Answer, Client, EventClient, as_answer, basic, make_world
 from tests.support.keyrings import keyring
 
 UNKNOWN = (401, "error authenticating request")
@@ -24,8 +25,8 @@ def said(answer: Answer) -> tuple[int, str]:
     return answer.status, answer.message
 
 
-def login(call: Client, key_id: str, secret: str) -> Answer:
-    body = {"access_key_id": key_id, "secret_access_key": secret}
+def login(call: Client, key_id: str, secret: str, **options: object) -> Answer:
+    body = {"access_key_id": key_id, "secret_access_key": secret, **options}
     return call("POST", "/auth/login", body=body, authorization=None)
 
 
@@ -127,6 +128,29 @@ def test_a_login_gives_a_token_and_a_cookie(call: Client) -> None:
     call.world.access.revoke(ann.key.key_id)
     assert said(call("GET", "/user", authorization=f"Bearer {token['token']}")) == UNKNOWN
     assert said(login(call, ann.key.key_id, ann.secret)) == UNKNOWN
+
+
+@pytest.mark.parametrize(("session", "max_age"), [("window", ""), ("twelve_hours", str(12 * 3600))])
+def test_a_page_asks_for_a_session_that_ends(call: Client, session: str, max_age: str) -> None:
+    ann = call.world.access.create_key("ann", Role.READER)
+    before = int(time.time())
+    answer = login(call, ann.key.key_id, ann.secret, session=session)
+    cookie = SimpleCookie(answer.cookies[0])["internal_auth_session"]
+    attributes = (cookie["max-age"], cookie["expires"], cookie["httponly"], cookie["samesite"], cookie["path"])
+    assert attributes == (max_age, "", True, "Lax", "/")
+    assert 12 * 3600 <= answer.json()["token_expiration"] - before <= 12 * 3600 + 60
+    sent = {"cookie": f"internal_auth_session={cookie.value}"}
+    if isinstance(call, EventClient):
+        event = call.event("GET", "/api/v1/user", "", None, {}) | {"cookies": [sent["cookie"]]}
+        assert as_answer(call.world.application(event)).json()["user"]["id"] == "ann"
+    else:
+        assert call("GET", "/user", headers=sent, authorization=None).json()["user"]["id"] == "ann"
+
+
+@pytest.mark.parametrize("session", ["forever", 12, ""])
+def test_a_session_of_another_length_is_a_400(call: Client, session: object) -> None:
+    ann = call.world.access.create_key("ann", Role.READER)
+    assert login(call, ann.key.key_id, ann.secret, session=session).status == 400
 
 
 def test_a_cookie_is_for_https_only_where_the_api_is() -> None:

@@ -162,6 +162,9 @@ def test_a_session_changes_something_from_our_own_pages_only(server: Running, se
         {"origin": "http://evil.example"},
         {"origin": f"{ours}.evil.example"},
         {"origin": ""},
+        {"origin": f"http://127.0.0.1:{server.port + 1}"},
+        {"origin": "http://127.0.0.1"},
+        {"origin": f"http://localhost:{server.port}"},
     ):
         assert asked("POST", branches, branch, content_type=typed, **origin) == 401
         assert asked("DELETE", "/sales", **origin) == 401
@@ -189,6 +192,7 @@ def test_another_page_logs_nobody_in(server: Running) -> None:
         {"origin": "http://evil.example", "content_type": "application/json"},
         {"origin": "null", "content_type": "text/plain"},
         {"origin": ours, "content_type": "text/plain"},
+        {"origin": f"http://127.0.0.1:{server.port + 1}", "content_type": "application/json"},
     ):
         refused = answered(**headers)
         assert (refused.status, "set-cookie" in refused.headers) == (401, False)

@@ -19,7 +19,7 @@ from graveler.access.keys import AccessKey, Keys, KeyWithSecret
 from graveler.access.permissions import Identity, Role
 from graveler.access.principal_rules import PrincipalRule, PrincipalRules, is_rule, rule_for
 from graveler.access.refusals import AuthenticationError, IdentityRefusedError
-from graveler.access.tokens import Claims, LoginToken, Tokens
+from graveler.access.tokens import LIFETIME, Claims, LoginToken, Tokens
 from graveler.access.verified import Verified
 from graveler.errors import InvalidError, NotFoundError
 from graveler.storage.secrets.keyring import TOKEN_SECRET, Keyring, Rotation, SharedSecret
@@ -87,10 +87,11 @@ class Access:
             return self.authenticate(f"Bearer {token}", None, source)
         raise AuthenticationError
 
-    def login(self, key_id: str, secret: str, source: str) -> LoginToken:
-        """Return a token for a caller that knows the secret. One table read; two if the signing secret was not read lately.
-        Errors as :meth:`authenticate`."""
-        return self._tokens.issue(self._check_secret(key_id, secret, source).key_id, now=self._clock())
+    def login(self, key_id: str, secret: str, source: str, lifetime: int = LIFETIME) -> LoginToken:
+        """Return a token, valid for ``lifetime`` seconds, for a caller that knows the secret. One table read; two if the signing
+        secret was not read lately. Errors as :meth:`authenticate`."""
+        holder = self._check_secret(key_id, secret, source).key_id
+        return self._tokens.issue(holder, now=self._clock(), lifetime=lifetime)
 
     @property
     def takes_aws(self) -> bool:

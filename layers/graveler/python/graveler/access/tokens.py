@@ -20,6 +20,8 @@ from graveler.storage.tables.port import Item, Key, Tables
 
 LIFETIME: Final = 7 * 24 * 3600
 """Seconds for which a token is valid, unless its key is revoked before."""
+SESSION_LIFETIME: Final = 12 * 3600
+"""Seconds for which the token of a browser's session is valid, if its page asks for one that ends."""
 MAX_TOKEN: Final = 2048
 
 _ENDED: Final = "access/ended-tokens"

@@ -1,5 +1,6 @@
 """Documents about users, keys and AWS principals."""
 
+from enum import Enum
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
@@ -9,11 +10,20 @@ from graveler.access.permissions import Role
 from graveler.wire.documents import Pagination
 
 
+class SessionEnd(Enum):
+    """The end of a browser's session: when its window closes, or after twelve hours."""
+
+    WINDOW = "window"
+    TWELVE_HOURS = "twelve_hours"
+
+
 class LoginInformation(Struct, frozen=True):
-    """An access key and its secret."""
+    """An access key and its secret. ``session`` is when the login's cookie ends: with the browser's ``window`` or after
+    ``twelve_hours``. Its token then ends after twelve hours, too. Without ``session``, both last seven days."""
 
     access_key_id: str
     secret_access_key: str
+    session: SessionEnd | None = None
 
 
 class AuthenticationToken(Struct, frozen=True):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from graveler.access.audit import AuditLine, record
 from graveler.access.authentication import COOKIE
 from graveler.access.keys import AccessKey
-from graveler.access.tokens import LIFETIME
+from graveler.access.tokens import LIFETIME, SESSION_LIFETIME
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, status_and_error
 from graveler.api.origins import expect_no_other_page
@@ -27,6 +27,7 @@ from graveler.wire.access_documents import (
     CredentialsWithSecret,
     CurrentUser,
     LoginInformation,
+    SessionEnd,
     User,
     UserCreation,
     UserList,
@@ -41,14 +42,16 @@ routes = Routes("auth")
 def login(call: Call, body: LoginInformation) -> Response:
     """Exchange an access key and its secret for a bearer token, which is also set as a cookie."""
     expect_no_other_page(call.headers)
+    lifetime = LIFETIME if body.session is None else SESSION_LIFETIME
     try:
-        token = call.access.login(body.access_key_id, body.secret_access_key, call.source_ip)
+        token = call.access.login(body.access_key_id, body.secret_access_key, call.source_ip, lifetime)
     except GravelerError as error:
         _audit_login(call, body.access_key_id, str(status_and_error(error)[0]))
         raise
     _audit_login(call, body.access_key_id, "200")
     answer = json_response(AuthenticationToken(token.token, token.expires))
-    answer.cookies = (cookie(COOKIE, token.token, max_age=LIFETIME, secure=_is_secure(call)),)
+    max_age = None if body.session is SessionEnd.WINDOW else lifetime
+    answer.cookies = (cookie(COOKIE, token.token, max_age=max_age, secure=_is_secure(call)),)
     return answer
 
 
