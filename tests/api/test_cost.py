@@ -48,6 +48,8 @@ class Counted:
         ("GET", f"{REPO}/branches/main", {}, None, 1),
         ("GET", f"{REPO}/commits/main", {}, None, 1),
         ("GET", f"{REPO}/commits/main~1", {}, None, 1),
+        ("GET", f"{REPO}/refs/main", {}, None, 2),
+        ("GET", f"{REPO}/refs/main~1", {}, None, 1),
         ("GET", f"{REPO}/refs/main/objects/stat", {"path": "a/b"}, None, 1),
         ("GET", f"{REPO}/refs/main@/objects/stat", {"path": "a/b"}, None, 2),
         ("HEAD", f"{REPO}/refs/main/objects", {"path": "a/b"}, None, 1),

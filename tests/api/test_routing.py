@@ -41,6 +41,7 @@ def test_literals_win_over_parameters_and_give_way_where_they_lead_nowhere() -> 
 
 
 REFS = (
+    ("GET", "/r/{repository}/refs/{ref}"),
     ("GET", "/r/{repository}/refs/{ref}/commits"),
     ("GET", "/r/{repository}/refs/{ref}/objects"),
     ("HEAD", "/r/{repository}/refs/{ref}/objects"),
@@ -72,7 +73,9 @@ def joining() -> Router:
     ("method", "path", "operation", "parameters"),
     [
         ("DELETE", "/tags/nightly/2026-01-31", "/tags/{tag}", {"tag": "nightly/2026-01-31"}),
+        ("GET", "/refs/nightly/2026-01-31", "/refs/{ref}", {"ref": "nightly/2026-01-31"}),
         ("GET", "/refs/x/y/z~1/objects/ls", "/refs/{ref}/objects/ls", {"ref": "x/y/z~1"}),
+        ("GET", "/refs/x/objects/commits", "/refs/{ref}/commits", {"ref": "x/objects"}),
         ("HEAD", "/refs/x/objects/objects", "/refs/{ref}/objects", {"ref": "x/objects"}),
         ("POST", "/refs/x/y/objects/stats", "/refs/{ref}/objects/stats", {"ref": "x/y"}),
         ("GET", "/refs/a/b/diff/c/d", "/refs/{left}/diff/{right}", {"left": "a/b", "right": "c/d"}),
@@ -88,6 +91,8 @@ def joining() -> Router:
         ("GET", "/refs/a/diff/b/summary", "/refs/{left}/diff/{right}/summary", {"left": "a", "right": "b"}),
         ("GET", "/refs/x/diff/commits", "/refs/{left}/diff/{right}", {"left": "x", "right": "commits"}),
         ("GET", "/refs/x/diff/y/commits", "/refs/{left}/diff/{right}", {"left": "x", "right": "y/commits"}),
+        ("GET", "/refs/x/commits", "/refs/{ref}/commits", {"ref": "x"}),
+        ("GET", "/refs/x/objects/nonsense", "/refs/{ref}", {"ref": "x/objects/nonsense"}),
         (
             "GET",
             "/refs/x/merge/commits",
@@ -109,7 +114,7 @@ def test_names_of_several_segments_are_joined(
     [
         ("PUT", "/r/repo/branches/a/b/lease", 404),  # permissions are for branches and repositories
         ("DELETE", "/r/a/b/tags/c", 404),
-        ("POST", "/r/repo/refs/a/merge/b/c", 404),
+        ("POST", "/r/repo/refs/a/merge/b/c", 405),  # only GET takes a ref alone
         ("DELETE", "/r/repo/tags/a//b", 400),
         ("DELETE", "/r/repo/tags/a/b/", 404),
         ("GET", "/r/repo/tags/a/b", 405),

@@ -107,6 +107,9 @@ def test_only_a_plain_branch_shows_its_uncommitted_changes() -> None:
     assert resolve("main", world.refs, world.commits) == Resolved(tip.id, state)
     for text in ("main@", "main~0", "main^0", "main@~0", tip.id):
         assert resolve(text, world.refs, world.commits) == Resolved(tip.id)
+    tag = world.tag("v1", tip)
+    assert resolve("v1", world.refs, world.commits) == Resolved(tip.id, tag=tag)
+    assert resolve("v1~0", world.refs, world.commits) == Resolved(tip.id)
 
 
 def test_a_branch_comes_before_a_tag_before_a_commit_before_a_prefix() -> None:

@@ -43,7 +43,7 @@ from graveler.wire import (
     operation_documents,
 )
 from graveler.wire.documents import Pagination
-from graveler.wire.refs import MergeBase, MergeResult, Reflog, WrittenVersion
+from graveler.wire.refs import MergeBase, MergeResult, RefDescription, Reflog, WrittenVersion
 from tests.make_request_docs import every_request
 from tests.remote.scripted import Asked, Reply, Scripted, scripted
 from tests.support.shell import Shell
@@ -159,6 +159,7 @@ READS: Final[dict[str, Callable[[RemoteRepository], object]]] = {
     "tags": lambda repository: repository.tags("p", "a", 5),
     "reflog": lambda repository: repository.reflog("b", 5),
     "commit_of": lambda repository: repository.commit_of("a/r~1"),
+    "describe_ref": lambda repository: repository.describe_ref("a/r~1"),
     "stat": lambda repository: repository.stat("a/r", "a/é b"),
     "stat_many": lambda repository: repository.stat_many("r", ["a", "b"]),
     "list_objects": lambda repository: repository.list_objects("r", prefix="p", after="a", delimiter="/", amount=5),
@@ -233,6 +234,7 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
         ("GET repo/branches/[^/]+", 200, documents.Ref("b", ID)),
         ("GET repo/tags/[^/]+", 200, documents.Ref("t", ID)),
         ("GET repo/commits/[^/]+", 200, COMMIT),
+        ("GET repo/refs/[^/]+", 200, RefDescription("r", "tag", ID, COMMIT, None, False, False)),
         ("GET repo/branches/[^/]+/reflog", 200, Reflog([])),
         ("GET repo/branches/[^/]+/written", 200, WrittenVersion(ID)),
         ("GET repo/refs/[^/]+/objects/stat.*presign=true", 200, shown),

@@ -6,7 +6,7 @@ a metarange ID from being passed where a commit ID belongs.
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Generic, NewType, TypeVar
+from typing import Generic, Literal, NewType, TypeVar
 
 from msgspec import Struct, field
 
@@ -151,6 +151,19 @@ class Commit(Struct, frozen=True):
             "commit",
             commit_fields(self.id, self.parents, self.message, self.committer, self.created, self.metadata),
         )
+
+
+class RefDescription(Struct, frozen=True):
+    """A ref as it was given (``id``), and its commit. ``type``: the name of a branch or of a tag, a commit's ID or its first
+    digits, or an expression of these. ``uncommitted``: whether anything is staged on the branch; None for all but a branch's
+    name. ``protected``: it is the name of a branch that the repository's settings protect; ``read_only``: the repository is."""
+
+    id: str
+    type: Literal["branch", "tag", "commit", "expression"]
+    commit: Commit
+    uncommitted: bool | None
+    protected: bool
+    read_only: bool
 
 
 class ChangeType(str, Enum):

@@ -26,7 +26,7 @@ from graveler.history.names import broken_tag_rule, is_branch
 from graveler.history.past import Past, commit_at, parse_past
 from graveler.history.refs import BranchState, Refs
 from graveler.history.relative_times import AGO_EXAMPLES
-from graveler.model import CommitID
+from graveler.model import CommitID, Tag
 from graveler.storage.tables.port import Key
 from graveler.system.pauses import require_cached
 
@@ -61,10 +61,11 @@ class RefExpression(Struct, frozen=True):
 
 class Resolved(Struct, frozen=True):
     """The commit that an expression means. ``branch`` is set if the expression is a branch's plain name: then the branch's
-    uncommitted changes count too."""
+    uncommitted changes count too. ``tag`` is set if it is a tag's."""
 
     commit_id: CommitID
     branch: BranchState | None = None
+    tag: Tag | None = None
 
 
 def parse(text: str) -> RefExpression:
@@ -208,7 +209,7 @@ def _resolve_base(text: str, expression: RefExpression, refs: Refs, commits: Com
             return Resolved(branch.commit_id, branch)
     tag = refs.decode_tag(base, items[keys[0]])
     if tag is not None:
-        return Resolved(tag.commit_id)
+        return Resolved(tag.commit_id, tag=tag)
     if whole is not None:
         item = items[commits.key(whole)]
         if item is not None:

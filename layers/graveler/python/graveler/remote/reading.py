@@ -21,6 +21,7 @@ from graveler.model import (
     MergeStrategy,
     ObjectEntry,
     Page,
+    RefDescription,
     Repository,
     RetentionRules,
     Settings,
@@ -95,6 +96,10 @@ class RemoteReader:
     def commit_of(self, ref: str) -> Commit:
         """Return the commit that a ref points at, without uncommitted changes."""
         return self._connection.get((*self._base, "commits", ref), documents.Commit).value()
+
+    def describe_ref(self, ref: str) -> RefDescription:
+        """Return what a ref is, its commit, and what may be done with it."""
+        return self._connection.get((*self._base, "refs", ref), refs.RefDescription).value()
 
     def branch(self, name: str) -> Branch:
         """Return the branch. :class:`InvalidError`, without a request, for what no branch can be called."""

@@ -5,8 +5,30 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from graveler import model
 from graveler.history.reflog import Event, LogEntry
 from graveler.model import CommitID
+from graveler.wire.documents import Commit, commit_document
+
+
+class RefDescription(Struct, frozen=True):
+    """A ref as it was given (``id``), and its commit. ``type``: the name of a branch or of a tag, a commit's ID or its first
+    digits, or an expression of these. ``uncommitted``: whether anything is staged on the branch; null for all but a branch's
+    name. ``protected``: it is the name of a branch that the repository's settings protect; ``read_only``: the repository is."""
+
+    id: str
+    type: Literal["branch", "tag", "commit", "expression"]
+    commit_id: str
+    commit: Commit
+    uncommitted: bool | None
+    protected: bool
+    read_only: bool
+
+    def value(self) -> model.RefDescription:
+        """Return it as a description of the lake."""
+        return model.RefDescription(
+            self.id, self.type, self.commit.value(), self.uncommitted, self.protected, self.read_only
+        )
 
 
 class WrittenVersion(Struct, frozen=True):
@@ -99,3 +121,10 @@ class MergeBase(Struct, frozen=True):
     source_commit_id: str
     destination_commit_id: str
     base_commit_id: str
+
+
+def description_document(ref: model.RefDescription) -> RefDescription:
+    """Return what a ref is as clients read it."""
+    return RefDescription(
+        ref.id, ref.type, ref.commit.id, commit_document(ref.commit), ref.uncommitted, ref.protected, ref.read_only
+    )

@@ -1,4 +1,4 @@
-"""Operations on two refs: merge, merge base, differences."""
+"""Operations on any ref, or on two: what one is; merge, merge base, differences."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ from graveler.wire.difference_documents import Diff, DiffList
 from graveler.wire.documents import SAYS_COMMITS, commit_headers
 from graveler.wire.error_documents import NO_COMMON_HISTORY_CODE, Error, document
 from graveler.wire.operation_documents import OperationDocument
-from graveler.wire.refs import MergeBase, MergeRefusal, MergeResult
+from graveler.wire.refs import MergeBase, MergeRefusal, MergeResult, RefDescription, description_document
 
 routes = Routes("refs")
 
@@ -30,6 +30,18 @@ class DiffRefsQuery(PageQuery, frozen=True, kw_only=True):
     delimiter: str = ""
     kind: Literal["two_dot", "three_dot"] = field(default="three_dot", name="type")
     include_right_stats: bool = False
+
+
+@routes.get(
+    "/repositories/{repository}/refs/{ref}",
+    "getRef",
+    Permission.READ,
+    responses={200: RefDescription, 400: Error, 404: Error},
+)
+def get_ref(call: Call, repository: str, ref: str) -> Response:
+    """Describe any ref: what it is, its commit, and whether it is protected or has uncommitted changes."""
+    described = call.lake.with_recent_repository(repository, lambda opened: opened.describe_ref(ref))
+    return json_response(description_document(described))
 
 
 @routes.run(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 from msgspec.structs import replace
 
@@ -10,15 +10,18 @@ from graveler.errors import (
     InvalidError,
     RefNotFoundError,
 )
-from graveler.history.expressions import Resolved, keys_of, resolve
+from graveler.history.expressions import Resolved, is_base, keys_of, resolve
 from graveler.history.reflog import LogEntry
+from graveler.lake.opening.repositories import check_same, repository_key
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.snapshot import Snapshot
+from graveler.lake.settings.repository_settings import decode_settings, protecting
 from graveler.model import (
     Branch,
     Commit,
     CommitID,
     Page,
+    RefDescription,
     Repository,
     Tag,
     Token,
@@ -91,6 +94,25 @@ class StateReader:
     def commit_of(self, ref: str) -> Commit:
         """Return the commit that a ref points at, without uncommitted changes. Cost: resolving, one commit."""
         return self._branches.commit(resolve(ref, self._refs, self._commits).commit_id)
+
+    def describe_ref(self, ref: str) -> RefDescription:
+        """Return what a ref is, its commit, and what may be done with it. Cost: resolving, together with which the repository's
+        settings are read; the commit; for a branch's name one table read for each staging token and shard. Errors as of
+        :func:`graveler.history.expressions.resolve`; :class:`RepositoryNotFoundError`."""
+        repository, keys = self.repository, self.keys_of(ref)
+        item, *items = self.tables.get_many([repository_key(repository.name), *keys])
+        settings = decode_settings(repository.name, check_same(repository.uid, repository.name, item))
+        refs = self._refs.with_prefetched(dict(zip(keys, items, strict=True))) if keys else self._refs
+        resolved = resolve(ref, refs, self._commits)
+        commit, branch = self._branches.commit(resolved.commit_id), resolved.branch
+        if branch is not None:
+            protected = not branch.hidden and protecting(ref, settings.protected) is not None
+            uncommitted = self._staged.exists(staging_tokens(resolved))
+            return RefDescription(ref, "branch", commit, uncommitted, protected, settings.read_only)
+        kind: Literal["tag", "commit", "expression"] = (
+            "tag" if resolved.tag is not None else "commit" if is_base(ref) else "expression"
+        )
+        return RefDescription(ref, kind, commit, None, protected=False, read_only=settings.read_only)
 
     def branch(self, name: str) -> Branch:
         """Return the branch. Cost: one table read. :class:`RefNotFoundError`."""
