@@ -158,17 +158,22 @@ def clear_names(*confused: str) -> st.SearchStrategy[str]:
     return st.lists(segments, min_size=1, max_size=5).map("/".join)
 
 
-NAMES = {"user": clear_names("credentials", "external")}
+def words_after(parameter: str) -> set[str]:
+    """The words of routes behind a parameter of their paths."""
+    return {part for route in Router(GROUPS).routes for part in route.template.partition(parameter)[2].split("/")[1:]}
+
+
+NAMES = {"user": clear_names(*words_after("/users/{user}"))}
 REFS_OF_ALL_KINDS = clear_names("diff", "merge", "summary")
+REFS_ALONE = clear_names(*words_after("/refs/{ref}"), "diff", "merge")
 
 
 @given(st.data(), st.sampled_from([route for route in Router(GROUPS).routes if not JOINED.isdisjoint(names_in(route))]))
 @settings(max_examples=examples(300))
 def test_a_decoded_path_names_what_was_sent_unless_the_record_says_otherwise(data: st.DataObject, route: Route) -> None:
     """Design record 15 lists the words that names must not have."""
-    sent = {
-        name: data.draw(NAMES.get(name, REFS_OF_ALL_KINDS)) if name in JOINED else "main" for name in names_in(route)
-    }
+    refs = REFS_ALONE if route.template.endswith("/refs/{ref}") else REFS_OF_ALL_KINDS
+    sent = {name: data.draw(NAMES.get(name, refs)) if name in JOINED else "main" for name in names_in(route)}
     path = route.template
     for name, value in sent.items():
         path = path.replace(f"{{{name}}}", value)
