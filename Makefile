@@ -16,6 +16,7 @@ DEPLOY_STAMP := $(DEPLOY_VENV)/.made-from-lock
 DOCS_VENV := .venv-docs
 DOCS_STAMP := $(DOCS_VENV)/.made-from-lock
 CDK_STAMP := infra/node_modules/.made-from-lock
+WEB_STAMP := web/node_modules/.made-from-lock
 # Byte code makes every start of a tool faster; some shells switch it off.
 unexport PYTHONDONTWRITEBYTECODE
 NEWEST ?= $(shell python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null || \
@@ -29,7 +30,7 @@ ROWS ?=
 BENCH ?=
 WRITE ?=
 
-.PHONY: help setup dist docs docs-tools deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check quick count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
+.PHONY: help setup dist docs docs-tools web web-tools ui-dev check-web deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check quick count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -89,6 +90,26 @@ $(DOCS_STAMP): locks/docs.lock $(STAMP)
 	@test -x $(DOCS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(DOCS_VENV)
 	@$(BIN)/uv pip sync --quiet --python $(DOCS_VENV)/bin/python --require-hashes --compile-bytecode locks/docs.lock
 	@touch $@
+
+web: $(WEB_STAMP)  ## build the web page from web/src into web/package, which is committed; needs Node.js
+	@npm run --silent --prefix web types
+	@npm run --silent --prefix web build
+
+web-tools: $(WEB_STAMP)  ## install the tools of the web page from web/package-lock.json
+
+$(WEB_STAMP): web/package-lock.json
+	@command -v npm > /dev/null || { echo "no npm on this machine, which the tools of the web page come by; install Node.js"; exit 1; }
+	@echo "== installing the tools of the web page from web/package-lock.json"
+	@npm ci --prefix web --no-audit --no-fund --loglevel error
+	@touch $@
+
+ui-dev: $(WEB_STAMP)  ## serve the page from web/src, reloading what changes, before a `graveler serve` at GRAVELER_SERVER (http://127.0.0.1:8000)
+	@npm run --silent --prefix web dev
+
+check-web: $(WEB_STAMP)  ## the web page: formatting, lint, types, unit tests, budgets, and that the committed files are what web/src builds
+	@npm run --silent --prefix web check
+	@npm run --silent --prefix web test
+	@npm run --silent --prefix web compare
 
 layer: $(DEPLOY_STAMP)  ## build the Lambda layer; ARCHITECTURE=x86_64 for the other one
 	@$(DEPLOY_VENV)/bin/python -m infra.layer --architecture $(ARCHITECTURE)

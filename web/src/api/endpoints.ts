@@ -1,0 +1,138 @@
+/** The requests of the page, one function for each operation of the HTTP API. Names and documents are those of `openapi.json`. */
+import { type Answer, pathOf, request, requestWithHeaders } from "./client";
+import type {
+  AnnotationList,
+  Commit,
+  CommitList,
+  Config,
+  CurrentUser,
+  DiffList,
+  MergePreview,
+  ObjectStats,
+  ObjectStatsList,
+  RefList,
+  Reflog,
+  Repository,
+  RepositoryList,
+  SummaryDocument,
+  UsageDocument,
+} from "./schema";
+
+/** A ref, resolved: what the frame of every page of a repository shows. */
+export interface ResolvedRef {
+  readonly id: string;
+  readonly type: "branch" | "tag" | "commit" | "expression";
+  readonly commit_id: string;
+  readonly commit: Commit | null;
+  readonly uncommitted: boolean | null;
+  readonly protected: boolean;
+  readonly read_only: boolean;
+}
+
+type Signal = AbortSignal | undefined;
+
+interface PageQuery {
+  readonly after?: string | undefined;
+  readonly amount?: number;
+  readonly prefix?: string;
+}
+
+const repository = (name: string, ...rest: string[]) => pathOf("repositories", name, ...rest);
+
+export const getUser = (signal?: Signal) => request<CurrentUser>("GET", "user", { signal });
+
+export const getConfig = (signal?: Signal) => request<Config>("GET", "config", { signal });
+
+export const login = (keyId: string, secret: string, untilClosed: boolean) =>
+  request<unknown>("POST", "auth/login", {
+    body: { access_key_id: keyId, secret_access_key: secret, session: untilClosed ? "window" : "day" },
+  });
+
+export const logout = () => request<void>("POST", "auth/logout");
+
+export const listRepositories = (query: PageQuery & { search?: string }, signal?: Signal) =>
+  request<RepositoryList>("GET", "repositories", { query: { ...query }, signal });
+
+export const getRepository = (name: string, signal?: Signal) => request<Repository>("GET", repository(name), { signal });
+
+export const createRepository = (body: { name: string; storage_namespace: string; default_branch?: string }) =>
+  request<Repository>("POST", "repositories", { body });
+
+export const getRef = (name: string, ref: string, signal?: Signal) =>
+  request<ResolvedRef>("GET", repository(name, "refs", ref), { signal });
+
+export const listObjects = (
+  name: string,
+  ref: string,
+  query: PageQuery & { delimiter?: string; state?: string | undefined },
+  signal?: Signal,
+): Promise<Answer<ObjectStatsList>> =>
+  requestWithHeaders<ObjectStatsList>("GET", repository(name, "refs", ref, "objects", "ls"), {
+    query: { user_metadata: false, ...query },
+    signal,
+  });
+
+export const statObject = (name: string, ref: string, path: string, query: { presign?: boolean } = {}, signal?: Signal) =>
+  request<ObjectStats>("GET", repository(name, "refs", ref, "objects", "stat"), { query: { path, ...query }, signal });
+
+export const getUsage = (name: string, ref: string, query: { prefix?: string; delimiter?: string }, signal?: Signal) =>
+  request<UsageDocument>("GET", repository(name, "refs", ref, "usage"), { query, signal });
+
+export const annotate = (
+  name: string,
+  ref: string,
+  query: PageQuery & { delimiter?: string; within?: number; next?: string | undefined },
+  signal?: Signal,
+) => request<AnnotationList>("GET", repository(name, "refs", ref, "annotate"), { query: { ...query }, signal });
+
+export const listCommits = (
+  name: string,
+  ref: string,
+  query: { after?: string | undefined; amount?: number; first_parent?: boolean; since?: string; fields?: string } & {
+    prefixes?: readonly string[];
+    objects?: readonly string[];
+    author?: string;
+    text?: string;
+  },
+  signal?: Signal,
+) => request<CommitList>("GET", repository(name, "refs", ref, "commits"), { query: { ...query }, signal });
+
+export const getCommit = (name: string, id: string, signal?: Signal) =>
+  request<Commit>("GET", repository(name, "commits", id), { signal });
+
+export const listBranches = (name: string, query: PageQuery & { show_hidden?: boolean }, signal?: Signal) =>
+  request<RefList>("GET", repository(name, "branches"), { query: { ...query }, signal });
+
+export const listTags = (name: string, query: PageQuery, signal?: Signal) =>
+  request<RefList>("GET", repository(name, "tags"), { query: { ...query }, signal });
+
+export const createBranch = (name: string, branch: string, source: string) =>
+  request<unknown>("POST", repository(name, "branches"), { body: { name: branch, source } });
+
+export const diffRefs = (
+  name: string,
+  left: string,
+  right: string,
+  query: PageQuery & { delimiter?: string; type?: "two_dot" | "three_dot"; include_right_stats?: boolean },
+  signal?: Signal,
+) => request<DiffList>("GET", repository(name, "refs", left, "diff", right), { query: { ...query }, signal });
+
+export const diffBranch = (name: string, branch: string, query: PageQuery & { delimiter?: string }, signal?: Signal) =>
+  request<DiffList>("GET", repository(name, "branches", branch, "diff"), { query: { ...query }, signal });
+
+export const summarizeDiff = (
+  name: string,
+  left: string,
+  right: string,
+  query: { prefix?: string; delimiter?: string; type?: "two_dot" | "three_dot" },
+  signal?: Signal,
+) => request<SummaryDocument>("GET", repository(name, "refs", left, "diff", right, "summary"), { query, signal });
+
+export const previewMerge = (name: string, source: string, destination: string, query: PageQuery, signal?: Signal) =>
+  request<MergePreview>("GET", repository(name, "refs", source, "merge", destination, "preview"), {
+    query: { ...query },
+    signal,
+  });
+
+export const getReflog = (name: string, branch: string, query: { amount?: number }, signal?: Signal) =>
+  request<Reflog>("GET", repository(name, "branches", branch, "reflog"), { query, signal });

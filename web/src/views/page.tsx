@@ -1,0 +1,50 @@
+/** The whole page: the frame, and in it the screen that the address names. Screens beyond the first are loaded when they are opened. */
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Address, Screen } from "../model/addresses";
+import { Failure, Waiting } from "../parts/basics";
+import { address } from "../parts/navigation";
+import { Absent } from "./absent";
+import { Folder } from "./folder";
+import { Frame } from "./frame";
+import { Repositories } from "./repositories";
+import { SignIn } from "./sign-in";
+
+/** A screen; it draws the address that it is given, which is the present one. */
+export type ScreenComponent = ComponentType<{ readonly address: Address }>;
+
+const AT_ONCE: Partial<Record<Screen, ScreenComponent>> = {
+  repositories: Repositories,
+  objects: Folder,
+  login: SignIn,
+  absent: Absent,
+};
+
+const LATER: Partial<Record<Screen, () => Promise<ScreenComponent>>> = {};
+
+/** The page. */
+export function Page() {
+  const present = address.value;
+  if (present.screen === "login") return <SignIn address={present} />;
+  return (
+    <Frame address={present}>
+      <ScreenOf address={present} />
+    </Frame>
+  );
+}
+
+function ScreenOf({ address: present }: { readonly address: Address }) {
+  const { screen } = present;
+  const [loaded, setLoaded] = useState<Partial<Record<Screen, ScreenComponent>>>(AT_ONCE);
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    const load = LATER[screen];
+    if (loaded[screen] || !load) return;
+    setError(undefined);
+    load().then((component) => setLoaded((before) => ({ ...before, [screen]: component })), setError);
+  }, [screen, loaded]);
+  if (error) return <Failure error={error} retry={() => location.reload()} />;
+  const Component = loaded[screen] ?? (LATER[screen] ? undefined : Absent);
+  if (!Component) return <Waiting>Loading the page…</Waiting>;
+  return <Component key={`${screen} ${present.repository}`} address={present} />;
+}
