@@ -2070,6 +2070,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/repositories/{repository}/refs/{ref}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Describe any ref: what it is, its commit, and whether it is protected or has uncommitted changes. */
+        get: operations["getRef"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories/{repository}/refs/{ref}/annotate": {
         parameters: {
             query?: never;
@@ -3600,11 +3617,14 @@ export interface components {
         };
         /**
          * LoginInformation
-         * @description An access key and its secret.
+         * @description An access key and its secret. ``session`` is when the login's cookie ends: with the browser's ``window`` or after
+         *         ``twelve_hours``. Its token then ends after twelve hours, too. Without ``session``, both last seven days.
          */
         LoginInformation: {
             access_key_id: string;
             secret_access_key: string;
+            /** @default null */
+            session: components["schemas"]["SessionEnd"] | null;
         };
         /**
          * LostCommit
@@ -4074,6 +4094,22 @@ export interface components {
             id: string;
         };
         /**
+         * RefDescription
+         * @description A ref as it was given (``id``), and its commit. ``type``: the name of a branch or of a tag, a commit's ID or its first
+         *         digits, or an expression of these. ``uncommitted``: whether anything is staged on the branch; null for all but a branch's
+         *         name. ``protected``: it is the name of a branch that the repository's settings protect; ``read_only``: the repository is.
+         */
+        RefDescription: {
+            commit: components["schemas"]["Commit"];
+            commit_id: string;
+            id: string;
+            protected: boolean;
+            read_only: boolean;
+            /** @enum {unknown} */
+            type: "branch" | "commit" | "expression" | "tag";
+            uncommitted: boolean | null;
+        };
+        /**
          * RefList
          * @description A page of branches or tags.
          */
@@ -4386,6 +4422,12 @@ export interface components {
             /** @default not checked */
             table: components["schemas"]["TableState"];
         };
+        /**
+         * SessionEnd
+         * @description The end of a browser's session: when its window closes, or after twelve hours.
+         * @enum {unknown}
+         */
+        SessionEnd: "twelve_hours" | "window";
         /**
          * Setup
          * @description The first user, and optionally the first access key. Other fields that clients send are ignored.
@@ -4924,6 +4966,7 @@ export type Reconciliation = components['schemas']['Reconciliation'];
 export type ReconciliationCreation = components['schemas']['ReconciliationCreation'];
 export type ReconciliationStarted = components['schemas']['ReconciliationStarted'];
 export type Ref = components['schemas']['Ref'];
+export type RefDescription = components['schemas']['RefDescription'];
 export type RefList = components['schemas']['RefList'];
 export type Reflog = components['schemas']['Reflog'];
 export type ReflogEntry = components['schemas']['ReflogEntry'];
@@ -4947,6 +4990,7 @@ export type RulesPreview = components['schemas']['RulesPreview'];
 export type RunDescription = components['schemas']['RunDescription'];
 export type RunList = components['schemas']['RunList'];
 export type Scope = components['schemas']['Scope'];
+export type SessionEnd = components['schemas']['SessionEnd'];
 export type Setup = components['schemas']['Setup'];
 export type SetupState = components['schemas']['SetupState'];
 export type Space = components['schemas']['Space'];
@@ -17085,6 +17129,83 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SummaryDocument"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getRef: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                repository: string;
+                ref: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefDescription"];
                 };
             };
             /** @description Bad Request */
