@@ -1,5 +1,7 @@
 """Commits, histories, merges and differences over the API."""
 
+import gzip
+
 import pytest
 
 from graveler.history.commits import CommitStore, encode_commit, new_commit
@@ -252,6 +254,85 @@ def test_three_dots_show_what_a_merge_would_bring(apart: Client) -> None:
     assert shown == {"new": "added", "x/1": "conflict", "x/2": "conflict", "x/3": "conflict"}
     plain = apart("GET", f"{REPO}/refs/{segment('main~1')}/diff/dev").json()["results"]
     assert {item["type"] for item in plain} == {"added", "changed"}
+
+
+def test_a_log_has_the_members_that_are_asked_for(call: Client) -> None:
+    repository = call.world.lake.repository("repo")
+    for number, author in enumerate(("ana", "bo", "ana")):
+        repository.upload("main", "a", bytes([number]))
+        repository.commit("main", f"Load {number} " + "ü" * 200 * number, committer=author)
+    repository.create_branch("dev", "main~1")
+    repository.create_tag("v1", "main~1")
+    log = f"{REPO}/refs/main/commits"
+    whole = call("GET", log).json()["results"]
+    some = call("GET", log, {"fields": "id,parents,message,committer,creation_date"}).json()
+    assert set(some) == {"pagination", "results"}
+    for entire, described in zip(whole, some["results"], strict=True):
+        expected = {name: entire[name] for name in ("id", "parents", "message", "committer", "creation_date")}
+        if len(entire["message"]) > 200:
+            expected.update(message=entire["message"][:200], message_truncated=True)
+        assert described == expected
+    assert ["message_truncated" in described for described in some["results"]] == [True, True, False, False]
+    refs = [logged["refs"] for logged in call("GET", log, {"fields": "refs"}).json()["results"]]
+    at_head, at_second = (
+        [{"type": "branch", "id": "main"}],
+        [
+            {"type": "branch", "id": "dev"},
+            {"type": "tag", "id": "v1"},
+        ],
+    )
+    assert refs == [at_head, at_second, [], []]
+    names = [logged["message"][:6] for logged in call("GET", log, {"author": "ana"}).json()["results"]]
+    assert names == ["Load 2", "Load 0"]
+    found = call("GET", log, {"text": "LOAD 1", "fields": "committer"}).json()["results"]
+    assert found == [{"committer": "bo"}]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"fields": "id,size"}, "a commit has no member 'size'; name some of id, parents"),
+        ({"fields": "id,,parents"}, "a commit has no member ''"),
+        ({"fields": "ID"}, "a commit has no member 'ID'"),
+        ({"within": "0"}, "within"),
+        ({"within": "21"}, "within"),
+        ({"within": "soon"}, "within"),
+        ({"author": "a", "after": "main~7"}, "main~7"),
+    ],
+)
+def test_a_log_says_what_is_wrong_with_its_query(call: Client, query: dict[str, str], words: str) -> None:
+    answer = call("GET", f"{REPO}/refs/main/commits", query)
+    assert answer.status in (400, 404)
+    assert words in str(answer.json())
+
+
+def test_a_search_that_takes_long_ends_early_and_continues(call: Client) -> None:
+    repository = call.world.lake.repository("repo")
+    for number in range(5):
+        repository.commit("main", f"m{number}", allow_empty=True)
+    query: dict[str, str | float] = {"text": "M0", "within": 0.000001, "fields": "message"}
+    pages, messages = 0, []
+    while True:
+        page = call("GET", f"{REPO}/refs/main/commits", query).json()
+        pages += 1
+        messages += [logged["message"] for logged in page["results"]]
+        if not page["pagination"]["has_more"]:
+            break
+        query["after"] = page["pagination"]["next_offset"]
+    assert (pages > 1, messages) == (True, ["m0"])
+
+
+def test_a_page_of_a_thousand_commits_is_small_when_compressed(call: Client) -> None:
+    repository = call.world.lake.repository("repo")
+    people = ("etl-hourly", "ana", "bo", "ci")
+    for number in range(1000):
+        repository.commit(
+            "main", f"Load hour {number % 24} of day {number // 24}", allow_empty=True, committer=people[number % 4]
+        )
+    fields = "id,parents,message,committer,creation_date,refs"
+    page = call("GET", f"{REPO}/refs/main/commits", {"fields": fields, "amount": 1000})
+    assert len(page.json()["results"]) == 1000
+    assert len(gzip.compress(page.body, 6)) <= 60_000
 
 
 def test_two_dots_show_what_turns_left_into_right(apart: Client) -> None:

@@ -213,6 +213,39 @@ def test_of_commits_of_one_second_first_parents_come_first() -> None:
         assert pages(world.cold(), tip.id, 1, False, None, None) == [tip, one, other, root]
 
 
+@settings(max_examples=examples(100), deadline=None)
+@given(shapes(), st.integers(1, 4), st.booleans(), st.data())
+def test_pages_that_end_early_are_the_log_together(shape: Shape, amount: int, limit: bool, data: st.DataObject) -> None:
+    """Wherever a page is stopped, it shows what it passed, and its position continues it; a stopped walk passes one at least."""
+    world = build(shape)
+    store, start = world.cold(), data.draw(st.sampled_from(world.all))
+    wanted = data.draw(st.sets(st.sampled_from([commit.id for commit in world.all])))
+    whole = log_by_definition(world, start)
+    collected: list[Commit] = []
+    after: str | None = None
+    for _ in range(len(whole) + 1):
+        patience = data.draw(st.integers(1, 3))
+        calls = iter(range(1, 1 << 30))
+        page = log_page(
+            store,
+            start.id,
+            after,
+            amount,
+            shows=lambda commit, _: commit.id in wanted,
+            stop=lambda patience=patience, calls=calls: next(calls) >= patience,  # type: ignore[misc]
+        )
+        assert len(page.results) <= amount
+        collected += page.results
+        after = page.next_after
+        if after is None:
+            break
+    assert after is None
+    assert collected == [commit for commit in whole if commit.id in wanted]
+    stopped = log_page(store, start.id, None, amount, limit=limit, stop=lambda: True)
+    assert list(stopped.results) == whole[:1]
+    assert (stopped.next_after is None) == (len(whole) == 1 or (limit and amount == 1))
+
+
 def test_an_unordered_log_pages_as_well_as_an_ordered_one() -> None:
     """A child older than its parent: the walk from a frontier would show that parent twice, so it is not trusted."""
     world = World()
@@ -227,16 +260,16 @@ def test_a_page_with_many_open_ends_is_continued_by_its_last_id_alone() -> None:
     """A position must fit a URL."""
     world = World()
     tip = world.add()
-    for _ in range(30):
+    for _ in range(80):
         tip = world.add(tip, world.add(created=-1))
     after: str | None = None
     lengths = []
-    for _ in range(30):
+    for _ in range(80):
         page = log_page(world.cold(), tip.id, after, 1)
         after = page.next_after
         assert after is not None
         lengths.append(len(after))
-    assert max(lengths) == 64 + 16 * 65
+    assert max(lengths) == 64 + 64 * 65
     assert lengths[-1] == 64
     assert pages(world.cold(), tip.id, 4, False, None, None) == log_by_definition(world, tip)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from graveler.errors import InvalidError, NotCommittedError, ObjectNotFoundError, RefNotFoundError
 from graveler.lake.reading.annotation_position import AnnotationPosition
+from graveler.lake.reading.refs_at_commits import refs_at_commits
 from graveler.lake.reading.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, CommonPrefix, MergeStrategy, Page, SplitParameters, Totals
@@ -138,6 +139,40 @@ def test_a_log_of_paths_is_the_log_without_the_commits_that_did_not_touch_them(
         at = data.draw(st.integers(0, len(whole) - 1))
         rest = history.repository.log(ref, after=whole[at].id, amount=1000, **filters)  # type: ignore[arg-type]
         assert list(rest.results) == [made for made in expected if made in whole[at + 1 :]]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    steps,
+    st.sampled_from(["", "somebody", "else"]),
+    st.sampled_from(["", "PUT", "merge '", "ß", "nothing"]),
+    st.lists(st.sampled_from(PREFIXES), max_size=1),
+    st.integers(1, 4),
+)
+def test_a_log_of_an_author_and_a_text_is_the_log_without_the_other_commits(
+    plan: Steps, author: str, text: str, prefixes: list[str], amount: int
+) -> None:
+    history = make_history(plan)
+    put(history.repository, {"last": "1"})
+    history.note(history.repository.commit("main", "PUT it in STRASSE", committer="else"))
+    unnarrowed = history.repository.log("main", amount=1000, prefixes=prefixes).results
+    expected = [
+        commit
+        for commit in unnarrowed
+        if author in ("", commit.committer) and text.casefold() in commit.message.casefold()
+    ]
+    filters: dict[str, object] = {"author": author, "text": text, "prefixes": prefixes}
+    assert all_pages(history, "main", amount, **filters) == expected
+    ended_early: list[Commit] = []
+    after: CommitID | None = None
+    while True:
+        page = history.repository.log("main", after=after, amount=amount, within=0, **filters)  # type: ignore[arg-type]
+        assert len(page.results) <= 1
+        ended_early += page.results
+        if page.next_after is None:
+            break
+        after = CommitID(page.next_after)
+    assert ended_early == expected
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -371,6 +406,32 @@ def test_blame_reads_commits_by_the_dozen_and_opens_what_differs_at_the_path(lar
     changed = large.main.commit_of("main").message
     assert counted.repository.blame("main", changed) == large.main.commit_of("main")
     assert (counted.metaranges_read(), len(opened(counted))) == (2, 2)
+
+
+def test_a_log_of_an_author_reads_commits_only_and_ends_with_its_time(large: World) -> None:
+    counted = large.counted()
+    assert counted.repository.log("main", author="nobody").results == ()
+    assert (counted.metaranges_read(), opened(counted)) == (0, [])
+    whole = counted.tables.calls["get"] + counted.tables.calls["get_many"]
+    assert whole <= 4
+    counted = large.counted()
+    page = counted.repository.log("main", author="nobody", within=0)
+    assert (page.results, page.next_after is None) == ((), False)
+    assert counted.tables.calls["get"] + counted.tables.calls["get_many"] < whole
+
+
+def test_refs_at_commits_are_one_listing_of_each_kind(large: World) -> None:
+    repository = large.main
+    head, before = repository.commit_of("main").id, repository.commit_of("main~1").id
+    repository.create_branch("refs-dev", "main")
+    repository.create_tag("refs-v1", "main~1")
+    repository.create_branch("refs-hidden", "main", hidden=True)
+    counted = large.counted()
+    refs = refs_at_commits(counted.repository)
+    names = {commit_id: [ref.name for ref in refs.by_commit[commit_id]] for commit_id in (head, before)}
+    assert ("refs-dev" in names[head], "refs-hidden" in names[head], names[before]) == (True, False, ["refs-v1"])
+    assert not refs.more
+    assert (counted.tables.requests, counted.objects.requests) == (32, 0)
 
 
 def test_annotating_a_page_is_one_walk(large: World) -> None:

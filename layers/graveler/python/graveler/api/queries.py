@@ -17,6 +17,7 @@ DEFAULT_AMOUNT: Final = 100
 MAX_AMOUNT: Final = 1000
 
 Amount = Annotated[int, Meta(ge=-1, le=MAX_AMOUNT, description="maximum number of results; 0 and -1 mean 100")]
+Seconds = Annotated[float, Meta(gt=0, le=20)]
 RequiredText = Annotated[str, Meta(min_length=1)]
 """A required text: give it no default."""
 

@@ -21,8 +21,8 @@ _RIGHT: Final = 2
 _BOTH: Final = 3
 _STALE: Final = 4
 
-_MAX_FRONTIER: Final = 16
-"""Maximum number of IDs in a log's position, so that it fits a URL."""
+_MAX_FRONTIER: Final = 64
+"""Maximum number of IDs in a log's position, so that it fits a URL: 4 KiB, of the 8 or 10 that gateways take."""
 
 Shows = Callable[[Commit, Sequence[Commit]], bool]
 """Returns whether to show a commit that has these parents (of those that the log follows)."""
@@ -189,6 +189,7 @@ def log_page(
     stop_at: CommitID | None = None,
     shows: Shows | None = None,
     limit: bool = False,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Page[Commit]:
     """Return up to ``amount`` (at least 1) commits of :func:`log`, from the one that follows ``after``: a page's ``next_after``,
     or the ID of any commit in the log. With ``shows``, only those for which it returns True.
@@ -197,7 +198,8 @@ def log_page(
     many requests as a log of its length; with ``shows``, as one that reaches the first commit of the next page. An ID alone, or
     creation times that rise towards the past, make the walk begin at ``start`` again: requests as for a log of all up to the
     page's end. With ``limit``, the caller wants these commits and no more: the page has no ``next_after``, and no walk finds out
-    whether anything follows.
+    whether anything follows. Once ``stop`` returns True the page ends, with a ``next_after`` unless the walk is over, even if it
+    is not full; but the walk passes one commit at least.
 
     Raises :class:`InvalidError` for a malformed ``after`` and an ``amount`` below 1, :class:`RefNotFoundError` if the log does
     not contain it, and the errors of :func:`log`.
@@ -206,7 +208,7 @@ def log_page(
         raise InvalidError(f"amount is {amount}; ask for at least 1")
     whole = _LogWalk(commits, [start], first_parent=first_parent, since=since)
     if after is None:
-        return _page(whole, amount, stop_at, shows, limit=limit)
+        return _page(whole, amount, stop_at, shows, stop, limit=limit)
     position = after.split(".")
     if not all(map(is_commit_id, position)):
         raise InvalidError(
@@ -217,24 +219,31 @@ def log_page(
         return Page(())
     if frontier:
         resumed = _LogWalk(commits, frontier, first_parent=first_parent, since=since, passed=last)
-        page = _page(resumed, amount, stop_at, shows, limit=limit)
+        page = _page(resumed, amount, stop_at, shows, stop, limit=limit)
         if resumed.ordered:
             return page
     while (commit := whole.next()) is not None:
         if commit.id == last:
-            return _page(whole, amount, stop_at, shows, limit=limit)
+            return _page(whole, amount, stop_at, shows, stop, limit=limit)
     raise RefNotFoundError(last, f"the log of {start[:16]} does not contain it; start again from the first page")
 
 
-def _page(walk: "_LogWalk", amount: int, stop_at: CommitID | None, shows: Shows | None, *, limit: bool) -> Page[Commit]:
+def _page(
+    walk: "_LogWalk",
+    amount: int,
+    stop_at: CommitID | None,
+    shows: Shows | None,
+    stop: Callable[[], bool],
+    *,
+    limit: bool,
+) -> Page[Commit]:
     results: list[Commit] = []
     position: list[CommitID] = []
     """Once the page is full: the last commit that the walk passed, and where it would go on."""
     while (commit := walk.next(amount - len(results) if shows is None else READ_BATCH)) is not None:
         if shows is None or shows(commit, walk.parents(commit)):
             if len(results) == amount:
-                resumable = walk.ordered and len(position) <= 1 + _MAX_FRONTIER
-                return Page(tuple(results), ".".join(position) if resumable else position[0])
+                return Page(tuple(results), _offset(walk, position))
             results.append(commit)
         if commit.id == stop_at:
             break
@@ -242,7 +251,15 @@ def _page(walk: "_LogWalk", amount: int, stop_at: CommitID | None, shows: Shows 
             if limit:
                 break
             position = [commit.id, *walk.frontier()]
+        if stop():
+            position = [commit.id, *walk.frontier()]
+            return Page(tuple(results), _offset(walk, position) if len(position) > 1 else None)
     return Page(tuple(results))
+
+
+def _offset(walk: "_LogWalk", position: Sequence[CommitID]) -> str:
+    """Return the position as text: only its commit if a walk could not resume there."""
+    return ".".join(position) if walk.ordered and len(position) <= 1 + _MAX_FRONTIER else position[0]
 
 
 class _LogWalk:

@@ -360,9 +360,13 @@ class RemoteReader:
         stop_at: str | None = None,
         paths: Sequence[str] = (),
         prefixes: Sequence[str] = (),
+        author: str = "",
+        text: str = "",
         limit: bool = False,
+        within: float | None = None,
     ) -> Page[Commit]:
-        """List the commits that a ref can reach, newest first."""
+        """List the commits that a ref can reach, newest first. With an author or a text, the server ends a page after some
+        seconds even without ``within``."""
         if "" in paths:
             raise InvalidError("a path is empty; name an object")
         query: Query = {
@@ -373,7 +377,10 @@ class RemoteReader:
             "stop_at": stop_at,
             "objects": paths,
             "prefixes": prefixes,
+            "author": author,
+            "text": text,
             "limit": limit,
+            "within": None if within is None else f"{within:g}",
         }
         listing = self._connection.get((*self._base, "refs", ref, "commits"), documents.CommitList, query)
         return Page(tuple(commit.value() for commit in listing.results), listing.pagination.next_after)

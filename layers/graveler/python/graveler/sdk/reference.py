@@ -115,12 +115,14 @@ class Reference:
         stop_at: "ReferenceType | None" = None,
         objects: Sequence[str] = (),
         prefixes: Sequence[str] = (),
+        author: str = "",
+        text: str = "",
     ) -> Listing[Commit]:
         """List the commits reachable from here, newest first, starting after the commit ``after``.
 
         ``since`` omits commits created earlier (a time, or Unix seconds), ``stop_at`` is the last commit listed; ``objects`` and
-        ``prefixes`` keep only commits that changed one of these paths. Cost: :meth:`get_commit`, and :meth:`OpenRepository.log`
-        per thousand.
+        ``prefixes`` keep only commits that changed one of these paths, ``author`` those of this committer, ``text`` those whose
+        message has it, in upper or lower case. Cost: :meth:`get_commit`, and :meth:`OpenRepository.log` per thousand.
         """
         amount = page_size(max_amount)
         start = self.get_commit().id
@@ -136,6 +138,8 @@ class Reference:
                 stop_at=None if stop_at is None else ref_of(stop_at),
                 paths=objects,
                 prefixes=prefixes,
+                author=author,
+                text=text,
                 limit=amount == max_amount,
             ),
             max_amount,

@@ -4,9 +4,9 @@ Numbers are plain integers, and maps are present even if empty: the published cl
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from graveler import model
 from graveler.model import CommitID, MetarangeID, MetarangeName, RepositoryUID
@@ -85,6 +85,39 @@ class CommitList(Struct, frozen=True):
 
     pagination: Pagination
     results: list[Commit]
+
+
+class CommitRef(Struct, frozen=True):
+    """A branch or a tag that points at a commit."""
+
+    type: Literal["branch", "tag"]
+    id: str
+
+
+class LoggedCommit(Struct, frozen=True):
+    """A commit of a log: all members but the last two, or with ``fields`` those that it names. Then a message of more than 200
+    characters is cut, and ``message_truncated`` is there."""
+
+    id: str | UnsetType = UNSET
+    parents: list[str] | UnsetType = UNSET
+    committer: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    creation_date: int | UnsetType = UNSET
+    meta_range_id: MetarangeID | UnsetType = UNSET
+    metadata: Mapping[str, str] | UnsetType = UNSET
+    generation: int | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+    message_truncated: Literal[True] | UnsetType = UNSET
+    refs: list[CommitRef] | UnsetType = UNSET
+
+
+class CommitLog(Struct, frozen=True):
+    """A page of a log. ``more_refs`` is there if the page has ``refs``, and the repository has branches or tags that were not
+    looked at: only the first thousand of each, by name, were."""
+
+    pagination: Pagination
+    results: list[LoggedCommit]
+    more_refs: Literal[True] | UnsetType = UNSET
 
 
 class Repository(Struct, frozen=True):

@@ -1,28 +1,45 @@
 """Commits: create, inspect, list a history."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any, Final
 
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from graveler import model
 from graveler.api.background import answer
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import with_id
-from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query
+from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query, Seconds
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import NoChangesError
 from graveler.history.commits import is_commit_id
+from graveler.lake.reading.refs_at_commits import RefsAtCommits, refs_at_commits
 from graveler.model import CommitID, MetarangeName
 from graveler.requests import committing
 from graveler.requests.base import Permission
-from graveler.wire.documents import Commit, CommitList, commit_document, pagination, results
+from graveler.wire.documents import (
+    Commit,
+    CommitList,
+    CommitLog,
+    CommitRef,
+    LoggedCommit,
+    commit_document,
+    pagination,
+    results,
+)
 from graveler.wire.error_documents import Error
 from graveler.wire.operation_documents import OperationDocument
 
 routes = Routes("commits")
+
+_WALK_SECONDS: Final = 5.0
+"""Time for the walk of a log that is searched for an author or a text."""
+_MESSAGE: Final = 200
+"""Characters of a message, where only some members of a commit are asked for."""
+_MEMBERS: Final = (*Commit.__struct_fields__, "refs")
 
 
 class CommitQuery(Query, frozen=True, kw_only=True):
@@ -41,7 +58,8 @@ class CommitOfQuery(Query, frozen=True, kw_only=True):
 
 class LogQuery(Query, frozen=True, kw_only=True):
     """The commits to list. ``objects`` or ``prefixes`` (both may repeat) keep only those that changed one of them; ``limit``:
-    stop at ``amount``, without a next page; ``stop_at``: the commit of this ref is the last one; ``since``: RFC 3339."""
+    stop at ``amount``, without a next page; ``stop_at``: the commit of this ref is the last one; ``since``: RFC 3339.
+    ``author``: only commits of this committer; ``text``: only those whose message has it, in upper or lower case."""
 
     after: Annotated[str, Meta(description="a commit, or the `next_offset` of the previous page")] = ""
     amount: Amount = DEFAULT_AMOUNT
@@ -51,11 +69,43 @@ class LogQuery(Query, frozen=True, kw_only=True):
     first_parent: bool = False
     since: str = ""
     stop_at: str = ""
+    author: str = ""
+    text: str = ""
+    within: Annotated[
+        Seconds | None,
+        Meta(
+            description="time for the walk: a page that takes longer ends early, perhaps without results, with `has_more` and an "
+            "offset that continues; with `author` or `text`, 5 if there is none"
+        ),
+    ] = None
+    fields: Annotated[
+        str,
+        Meta(
+            description="only these members of each commit, with commas between them; `refs` are the branches and tags that "
+            "point at it; messages are cut at 200 characters, with `message_truncated`"
+        ),
+    ] = ""
 
     @property
     def results(self) -> int:
         """The number of commits per page."""
         return self.amount if self.amount > 0 else DEFAULT_AMOUNT
+
+    @property
+    def seconds(self) -> float | None:
+        """The time for the walk, if it has one."""
+        return _WALK_SECONDS if self.within is None and (self.author or self.text) else self.within
+
+    @property
+    def members(self) -> Sequence[str]:
+        """The members of each commit, if the request names some. :class:`ApiError` for a name that is none."""
+        names = [name.strip() for name in self.fields.split(",")] if self.fields else []
+        for name in names:
+            if name not in _MEMBERS:
+                raise bad_request(
+                    f"query parameter fields: a commit has no member {name[:80]!r}; name some of {', '.join(_MEMBERS)}"
+                )
+        return names
 
 
 @routes.run(
@@ -115,11 +165,12 @@ def get_commit(call: Call, repository: str, commit_id: str, query: CommitOfQuery
     "/repositories/{repository}/refs/{ref}/commits",
     "logCommits",
     Permission.READ,
-    responses={200: CommitList, 400: Error, 404: Error},
+    responses={200: CommitLog, 400: Error, 404: Error},
     scans=True,
 )
 def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Response:
     """List the commits reachable from a ref, newest first."""
+    members = query.members
     opened = call.lake.repository(repository)
     after = query.after
     if after and not is_commit_id(after.partition(".")[0]):
@@ -133,9 +184,30 @@ def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Respo
         stop_at=query.stop_at or None,
         paths=query.objects,
         prefixes=query.prefixes,
+        author=query.author,
+        text=query.text,
         limit=query.limit,
+        within=query.seconds,
     )
-    return json_response(CommitList(pagination(page), results(page, commit_document)))
+    if not members:
+        return json_response(CommitList(pagination(page), results(page, commit_document)))
+    refs = refs_at_commits(opened) if "refs" in members and page.results else RefsAtCommits({}, more=False)
+    logged = results(page, lambda commit: _logged(commit, members, refs))
+    return json_response(CommitLog(pagination(page), logged, True if refs.more else UNSET))
+
+
+def _logged(commit: model.Commit, members: Sequence[str], refs: RefsAtCommits) -> LoggedCommit:
+    """Return some members of a commit."""
+    document = commit_document(commit)
+    values: dict[str, Any] = {name: getattr(document, name) for name in members if name != "refs"}
+    if "message" in values and len(commit.message) > _MESSAGE:
+        values.update(message=commit.message[:_MESSAGE], message_truncated=True)
+    if "refs" in members:
+        values["refs"] = [
+            CommitRef("branch" if isinstance(ref, model.Branch) else "tag", ref.name)
+            for ref in refs.by_commit.get(commit.id, ())
+        ]
+    return LoggedCommit(**values)
 
 
 def _seconds(text: str) -> int:

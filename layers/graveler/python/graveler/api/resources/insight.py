@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
-from graveler.api.queries import PageQuery, Query, RequiredText
+from graveler.api.queries import PageQuery, Query, RequiredText, Seconds
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.lake.reading.summary import Summary
@@ -59,17 +59,14 @@ class BlameQuery(Query, frozen=True, kw_only=True):
     path: RequiredText
 
 
-Seconds = Annotated[
-    float,
-    Meta(gt=0, le=20, description="time for finding commits; entries whose commit takes longer have `commit: null`"),
-]
-
-
 class AnnotateQuery(PageQuery, frozen=True, kw_only=True):
     """The objects, and the time for finding their commits."""
 
     delimiter: str = ""
-    within: Seconds | None = None
+    within: Annotated[
+        Seconds | None,
+        Meta(description="time for finding commits; entries whose commit takes longer have `commit: null`"),
+    ] = None
     next: Annotated[
         str, Meta(description="only with `within`: the `next` of an earlier response, whose missing commits are wanted")
     ] = ""

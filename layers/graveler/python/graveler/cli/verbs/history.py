@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from graveler.remote.any_repository import AnyRepository
 
 _PAGE = 100
-_NAMES = 1000
-"""Largest number of branches and tags that are shown next to their commits."""
-
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 DefaultRef = Annotated[
@@ -73,6 +70,12 @@ def log(
             "--prefix", metavar="PATH", help="Only commits that changed paths starting with this; repeatable."
         ),
     ] = None,
+    author: Annotated[
+        str, typer.Option("--author", metavar="NAME", help="Only commits of this committer, by the whole name.")
+    ] = "",
+    grep: Annotated[
+        str, typer.Option("--grep", metavar="TEXT", help="Only commits whose message has this text, in any case.")
+    ] = "",
     no_pager: NoPager = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
@@ -86,6 +89,7 @@ def log(
     Examples:
       graveler log lakefs://quickstart/main -n 10
       graveler log lakefs://quickstart/main --since 3d --prefix data/
+      graveler log lakefs://quickstart/main --author etl --grep lakes
       graveler log lakefs://quickstart/main --stop-at v1
       graveler log lakefs://quickstart/main --graph --oneline
       graveler log lakefs://quickstart/main --json | jq -r .message
@@ -95,9 +99,10 @@ def log(
     uri = parse_ref(ref)
     created_since = None if since is None else parse_moment("--since", since)
     end = None if stop_at is None else parse_ref_of(uri.repository, stop_at)
-    if graph and (paths or prefixes):
+    if graph and (paths or prefixes or author or grep):
         raise InvalidError(
-            "--graph draws the whole history; it does not work with --path or --prefix, so leave out one or the other"
+            "--graph draws the whole history; it does not work with --path, --prefix, --author or --grep, so leave out --graph "
+            "or these"
         )
     repository = open_repository(lake, uri.repository)
     # Both are pinned, so that a branch that moves meanwhile does not mix two logs.
@@ -115,6 +120,8 @@ def log(
             stop_at=last,
             paths=paths or (),
             prefixes=prefixes or (),
+            author=author,
+            text=grep,
             limit=whole,
         ),
         number,
@@ -226,12 +233,13 @@ def _position(after: str) -> "CommitID | None":
 
 def _names(repository: "AnyRepository") -> dict[str, list[str]]:
     """Return the branches and tags at each commit."""
-    names: dict[str, list[str]] = {}
-    for branch in items(lambda after: repository.branches(after=after, amount=_NAMES), _NAMES):
-        names.setdefault(branch.commit_id, []).append(branch.name)
-    for tag in items(lambda after: repository.tags(after=after, amount=_NAMES), _NAMES):
-        names.setdefault(tag.commit_id, []).append(f"tag: {tag.name}")
-    return names
+    from graveler.lake.reading.refs_at_commits import refs_at_commits  # for people only
+    from graveler.model import Branch
+
+    return {
+        commit_id: [ref.name if isinstance(ref, Branch) else f"tag: {ref.name}" for ref in refs]
+        for commit_id, refs in refs_at_commits(repository).by_commit.items()
+    }
 
 
 def _beside_id(screen: Screen, names: list[str] | None) -> str:

@@ -1,7 +1,7 @@
-"""Commits that changed some paths: the basis of blame, and of a log of these paths.
+"""Commits that changed some paths: the basis of blame, and of a log of these paths; and those of an author, or with a text.
 
-Both compare two neighbouring commits in some key ranges. The trees' range IDs answer most of that, except for the ranges that
-differ (:mod:`graveler.tree.has_difference`); commits with the same metarange ID are not even loaded.
+Blame and log compare two neighbouring commits in some key ranges. The trees' range IDs answer most of that, except for the ranges
+that differ (:mod:`graveler.tree.has_difference`); commits with the same metarange ID are not even loaded.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +46,21 @@ def touching(key_ranges: Sequence[KeyRange], load: Load, empty: Tree) -> graph.S
         return all(differ_anywhere(load(parent), load(commit), key_ranges) for parent in parents)
 
     return shows
+
+
+def by_author_and_text(author: str, text: str, shows: graph.Shows | None) -> graph.Shows:
+    """Return a filter for commits whose committer is ``author`` and whose message has ``text``, in upper or lower case; empty
+    ones match all. Only commits that match are passed on to ``shows``."""
+    folded = text.casefold()
+
+    def matching(commit: Commit, parents: Sequence[Commit]) -> bool:
+        if author and commit.committer != author:
+            return False
+        if folded and folded not in commit.message.casefold():
+            return False
+        return shows is None or shows(commit, parents)
+
+    return matching
 
 
 def last_changes(commits: CommitStore, start: CommitID, key_ranges: Sequence[KeyRange], load: Load) -> list[Commit]:

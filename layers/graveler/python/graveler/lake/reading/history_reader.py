@@ -1,6 +1,6 @@
 """The history that a ref leads to: log, blame, and merge bases."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from graveler.errors import InvalidError, NotCommittedError, ObjectNotFoundError
@@ -37,7 +37,10 @@ class HistoryReader(ObjectReader):
         stop_at: str | None = None,
         paths: Sequence[str] = (),
         prefixes: Sequence[str] = (),
+        author: str = "",
+        text: str = "",
         limit: bool = False,
+        within: float | None = None,
     ) -> Page[Commit]:
         """Return commits that a ref can reach, newest first.
 
@@ -47,17 +50,22 @@ class HistoryReader(ObjectReader):
         from each of their parents (with ``first_parent``, from the first one). ``limit`` asks for ``amount`` commits and no
         more: no ``next_after``, and no search for further commits.
 
-        Cost: resolving, about one table read for each 32 commits. With paths or prefixes, the walk goes on until it finds a
-        commit of the next page (unless ``limit``), however far that is. For each commit that it passes, it reads the metarange,
-        and of the ranges there that a parent does not have those that it needs to decide.
+        Cost: resolving, about one table read for each 32 commits. With paths, prefixes, an author or a text, the walk goes on
+        until it finds a commit of the next page (unless ``limit``), however far that is, or ``within`` is over. With paths or
+        prefixes, for each commit that it passes, it reads the metarange, and of the ranges there that a parent does not have
+        those that it needs to decide.
         """
         from graveler.lake.reading.blame import (  # not on the path of a cold start
+            by_author_and_text,
             keys_of_path,
             keys_of_prefix,
             touching,
         )
 
         key_ranges = [*map(keys_of_path, paths), *map(keys_of_prefix, prefixes)]
+        shows = touching(key_ranges, self._tree_of, self._trees.empty()) if key_ranges else None
+        if author or text:
+            shows = by_author_and_text(author, text, shows)
         start = resolve(ref, self._refs, self._commits).commit_id
         return graph.log_page(
             self._commits,
@@ -67,8 +75,9 @@ class HistoryReader(ObjectReader):
             first_parent=first_parent,
             since=since,
             stop_at=resolve(stop_at, self._refs, self._commits).commit_id if stop_at is not None else None,
-            shows=touching(key_ranges, self._tree_of, self._trees.empty()) if key_ranges else None,
+            shows=shows,
             limit=limit,
+            stop=self._end(within),
         )
 
     def blame(self, ref: str, path: str) -> Commit:
@@ -128,11 +137,7 @@ class HistoryReader(ObjectReader):
         if earlier is not None and earlier.entries != len(page.results):
             raise InvalidError("the position is that of another page; pass the arguments that it came with")
         frontier = {commit_id: list(range(len(page.results)))} if earlier is None else earlier.numbers()
-        clock = self.parts.clock
-        end = clock.monotonic() + seconds
-        origins = last_changes_until(
-            self._commits, frontier, _key_ranges(page), self._tree_of, lambda: clock.monotonic() >= end
-        )
+        origins = last_changes_until(self._commits, frontier, _key_ranges(page), self._tree_of, self._end(seconds))
         entries = sorted(number for numbers in frontier.values() for number in numbers)
         results = tuple((page.results[number], origins.commits.get(number)) for number in entries)
         reached = AnnotationPosition.of(commit_id, len(page.results), origins.frontier) if origins.frontier else ""
@@ -154,6 +159,14 @@ class HistoryReader(ObjectReader):
     def base_of(self, left_id: CommitID, right_id: CommitID) -> CommitID | None:
         """Return :meth:`merge_base` of two commits. Cost: the part of their histories that is not in memory."""
         return graph.merge_base(self._commits, left_id, right_id)
+
+    def _end(self, seconds: float | None) -> Callable[[], bool]:
+        """Return a function that tells whether so many seconds are over since now; None: they never are."""
+        if seconds is None:
+            return lambda: False
+        clock = self.parts.clock
+        end = clock.monotonic() + seconds
+        return lambda: clock.monotonic() >= end
 
     def _both(self, left_ref: str, right_ref: str) -> tuple[CommitID, CommitID]:
         """Return the commit IDs of two refs."""
