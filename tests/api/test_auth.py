@@ -182,6 +182,21 @@ def test_the_current_user_is_who_holds_the_key(call: Client) -> None:
     assert (user["id"], user["friendly_name"], type(user["creation_date"])) == ("somebody", "somebody", int)
 
 
+def test_the_current_user_learns_what_they_may(call: Client) -> None:
+    ann = call.world.access.create_key("ann", Role.WRITER, ["repo", "lab-*"], ["dev-*"])
+    rights = call("GET", "/user", authorization=basic(ann)).json()
+    del rights["user"]
+    limits = {"role": "writer", "repositories": ["repo", "lab-*"], "branches": ["dev-*"]}
+    assert rights == {**limits, "expires": None}
+    token = login(call, ann.key.key_id, ann.secret).json()
+    for _ in range(2):  # the second time from memory
+        rights = call("GET", "/user", authorization=f"Bearer {token['token']}").json()
+        assert {name: rights[name] for name in limits} == limits
+        assert rights["expires"] == token["token_expiration"]
+    assert call("GET", "/user").json()["role"] == "admin"
+    assert call("GET", "/user", authorization=call.world.reader).json()["repositories"] == []
+
+
 def test_users_are_the_holders_of_keys(call: Client) -> None:
     for name in ("ann", "ann", "bob"):
         call.world.access.create_key(name, Role.READER)

@@ -1,9 +1,17 @@
 """What clients learn before they begin."""
 
+import re
+from pathlib import Path
+from typing import Final
+
 import pytest
 
+from graveler.api.resources import GROUPS, unimplemented
+from graveler.api.resources.config import FEATURES
 from graveler.api.settings import Settings
 from tests.api.support import Client, EventClient, make_world
+
+ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def test_the_configuration_has_what_the_published_clients_require(call: Client) -> None:
@@ -53,6 +61,28 @@ def test_without_presigned_urls_clients_are_told_so() -> None:
     call = EventClient(make_world(Settings(presigned=False)))
     storage = call("GET", "/config").json()["storage_config"]
     assert (storage["pre_sign_support"], storage["pre_sign_multipart_upload"]) == (False, False)
+
+
+def test_features_are_operations_that_are_there_and_in_the_document() -> None:
+    call = EventClient(make_world())
+    features = call("GET", "/config").json()["features"]
+    operations = {route.operation for group in GROUPS if group is not unimplemented.routes for route in group.routes}
+    assert set(FEATURES.values()) <= operations
+    assert features == sorted({*FEATURES, "presign", "upload"})
+    table = (ROOT / "docs/api.md").read_text().partition("### Features")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == features
+
+
+def test_without_presigned_urls_no_page_uploads() -> None:
+    features = EventClient(make_world(Settings(presigned=False)))("GET", "/config").json()["features"]
+    assert features == sorted(FEATURES)
+
+
+def test_nobody_uploads_to_a_lake_that_can_only_be_read() -> None:
+    call = EventClient(make_world())
+    call.world.lake.writable = False
+    features = call("GET", "/config").json()["features"]
+    assert features == sorted({*FEATURES, "presign"})
 
 
 def test_the_small_questions(call: Client) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from graveler.access.aws_principals import AwsPrincipal
 from graveler.access.failure_limits import Failures
@@ -242,12 +243,12 @@ class Access:
         match scheme.lower():
             case "basic":
                 key_id, secret = _basic(credential.strip())
-                identity, expires = self._check_secret(key_id, secret, source).identity(), None
+                identity = self._check_secret(key_id, secret, source).identity()
             case "bearer":
-                identity, expires = self._check_token(credential.strip(), source)
+                identity = self._check_token(credential.strip(), source)
             case _:
                 raise AuthenticationError
-        self._verified.keep(authorization, identity, verified, expires)
+        self._verified.keep(authorization, identity, verified, identity.expires)
         return identity
 
     def _check_secret(self, key_id: str, secret: str, source: str) -> AccessKey:
@@ -258,7 +259,7 @@ class Access:
             raise AuthenticationError
         return proof.key
 
-    def _check_token(self, token: str, source: str) -> tuple[Identity, float]:
+    def _check_token(self, token: str, source: str) -> Identity:
         # The signature comes first and costs no request: a token of ours is never refused for what others sent from its address.
         claims = self._tokens.verify(token, now=self._clock())
         if claims is None:
@@ -271,7 +272,7 @@ class Access:
             raise AuthenticationError from None
         if ended is not None or not self._tokens.still_signed(token, secret):
             raise AuthenticationError
-        return identity, claims.exp
+        return replace(identity, expires=claims.exp)
 
     def _holder(self, claims: Claims, ended: Key) -> tuple[Identity, Item | None, Item | None]:
         if is_rule(claims.sub):

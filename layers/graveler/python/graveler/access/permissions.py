@@ -32,13 +32,15 @@ _GRANTS: Final = {
 
 
 class Identity(Struct, frozen=True):
-    """The caller: the key, the name of its holder, the role, and the patterns that limit it (none: no limit)."""
+    """The caller: the key, the name of its holder, the role, and the patterns that limit it (none: no limit). ``expires`` is the
+    end of the token that proved it, in Unix seconds; None for a key's secret, which has none."""
 
     key_id: str
     name: str
     role: Role
     repositories: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
+    expires: int | None = None
 
     def allows(self, permission: Permission, repository: str = "", branch: str = "") -> bool:
         """Return whether this identity has the permission. No request.

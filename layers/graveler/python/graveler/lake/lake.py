@@ -102,6 +102,7 @@ class Lake:
         self.folder_permissions = surroundings.folder_permissions
         self.keyring = surroundings.keyring or Keyring(tables)
         self.notice = surroundings.notice
+        self.writable = surroundings.writable
         self._machine_queue = surroundings.machine_queue
         self._repositories = Repositories(tables)
         self._opened: OrderedDict[RepositoryUID, OpenRepository] = OrderedDict()

@@ -49,9 +49,19 @@ class User(Struct, frozen=True):
 
 
 class CurrentUser(Struct, frozen=True):
-    """The user who sent the request."""
+    """The user who sent the request, as clients of lakeFS know it."""
 
     user: User
+
+
+class CurrentUserRights(CurrentUser, frozen=True, kw_only=True):
+    """The user who sent the request, and what the credentials allow. ``repositories`` and ``branches`` are patterns that limit
+    them; empty means no limit. ``expires``: when a token ends, in Unix seconds; null for an access key's secret."""
+
+    role: Role
+    repositories: list[str]
+    branches: list[str]
+    expires: int | None
 
 
 class UserList(Struct, frozen=True):

@@ -37,13 +37,15 @@ class StorageConfig(Struct, frozen=True):
 
 
 class Config(Struct, frozen=True):
-    """The configuration of the server for its clients. With one object store, the list of stores is empty."""
+    """The configuration of the server for its clients. With one object store, the list of stores is empty. ``features`` names
+    what this server can do beyond lakeFS, in order."""
 
     version_config: VersionConfig
     storage_config: StorageConfig
     storage_config_list: list[StorageConfig] = []
     ui_config: Mapping[str, str] = {}
     capabilities_config: Mapping[str, str] = {}
+    features: list[str] = []
 
 
 class GarbageCollectionConfig(Struct, frozen=True):

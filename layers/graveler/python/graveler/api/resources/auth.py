@@ -25,7 +25,7 @@ from graveler.wire.access_documents import (
     Credentials,
     CredentialsList,
     CredentialsWithSecret,
-    CurrentUser,
+    CurrentUserRights,
     LoginInformation,
     SessionEnd,
     User,
@@ -70,11 +70,20 @@ def get_capabilities(call: Call) -> Response:
     return json_response(AuthCapabilities())
 
 
-@routes.get("/user", "getCurrentUser", Permission.READ, responses={200: CurrentUser, 401: Error})
+@routes.get("/user", "getCurrentUser", Permission.READ, responses={200: CurrentUserRights, 401: Error})
 def get_current_user(call: Call) -> Response:
-    """Describe the current user."""
+    """Describe the current user, and what they may."""
     who = call.identity
-    return json_response(CurrentUser(User(who.name, call.access.created(who), who.name)))
+    user = User(who.name, call.access.created(who), who.name)
+    return json_response(
+        CurrentUserRights(
+            user,
+            role=who.role,
+            repositories=list(who.repositories),
+            branches=list(who.branches),
+            expires=who.expires,
+        )
+    )
 
 
 @routes.get("/auth/users", "listUsers", Permission.ADMIN, responses={200: UserList, 401: Error})

@@ -22,11 +22,36 @@ routes = Routes("config")
 
 _IMPORTABLE: Final = "^(file|s3)://"
 
+FEATURES: Final = {
+    "annotate": "annotateObjects",
+    "blame": "blameObject",
+    "diff_summary": "diffRefsSummary",
+    "merge_preview": "previewMerge",
+    "operations": "listOperations",
+    "ref": "getRef",
+    "reflog": "getReflog",
+    "rename": "renameBranch",
+    "undo": "undoBranch",
+    "usage": "getUsage",
+}
+"""The features that every server of this version has, each with its operation."""
+
 
 @routes.get("/config", "getConfig", Permission.READ, responses={200: Config, 401: Error})
 def get_config(call: Call) -> Response:
-    """Describe the server: its version and its store."""
-    return json_response(Config(VersionConfig(), storage_config(call.settings)))
+    """Describe the server: its version, its store, and what it can do beyond lakeFS."""
+    return json_response(Config(VersionConfig(), storage_config(call.settings), features=_features(call)))
+
+
+def _features(call: Call) -> list[str]:
+    """Return the names of what this server can do. A session of a browser may send JSON only, so it uploads bytes by presigned
+    URLs; and nobody uploads to a lake that this server can only read."""
+    names = list(FEATURES)
+    if call.settings.presigned:
+        names.append("presign")
+        if call.lake.writable:
+            names.append("upload")
+    return sorted(names)
 
 
 @routes.get("/config/version", "getLakeFSVersion", Permission.READ, responses={200: VersionConfig, 401: Error})

@@ -310,6 +310,7 @@ def _lake(
             keyring=keyring,
             machine_queue=MachineQueue(folder / QUEUE_FILE, modes) if AVAILABLE and may_write else None,
             notice="" if may_write else _ONLY_READ.format(str(folder)),
+            writable=may_write,
         ),
         outside=served.outside if served else _OwnSources(folder, signer).outside,
     )

@@ -62,7 +62,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """The surroundings of a lake. ``home`` is the prefix of default namespaces. ``close`` releases the resources of the adapters;
     leaving the lake's context calls it. ``folder_permissions`` checks the permissions of a lake in a folder; ``keyring`` opens
     the secrets in the table. The processes of this machine that want to change a branch wait in ``machine_queue``. ``notice`` is
-    a sentence that whoever opened the lake should be told."""
+    a sentence that whoever opened the lake should be told; ``writable``: this process may change the lake."""
 
     home: str = "local://"
     close: Callable[[], None] = lambda: None
@@ -70,3 +70,4 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     keyring: Keyring | None = None
     machine_queue: "MachineQueue | None" = None
     notice: str = ""
+    writable: bool = True
