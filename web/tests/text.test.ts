@@ -9,6 +9,7 @@ import {
   shortened,
   size,
   sizeChange,
+  startOf,
   subject,
   visible,
 } from "../src/model/text";
@@ -77,4 +78,10 @@ describe("names", () => {
   test("names are those after the prefix", () => expect([nameIn("a/b", "a/"), nameIn("b", "a/")]).toEqual(["b", "b"]));
 
   test("a message's subject is its first line", () => expect(subject("One\n\nTwo")).toBe("One"));
+});
+
+test("a day begins at midnight of the reader's zone", () => {
+  expect(new Date(startOf("2026-11-03")).getHours()).toBe(0);
+  expect(startOf("2026-11-03")).toMatch(/^2026-11-0[23]T\d\d:\d\d:00\.000Z$/);
+  expect(startOf("2026-11-03T12:00:00Z")).toBe("2026-11-03T12:00:00Z");
 });

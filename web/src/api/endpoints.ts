@@ -3,9 +3,9 @@ import { type Answer, pathOf, request, requestWithHeaders } from "./client";
 import type {
   AnnotationList,
   Commit,
-  CommitList,
+  CommitLog,
   Config,
-  CurrentUser,
+  CurrentUserRights,
   DiffList,
   MergePreview,
   ObjectStats,
@@ -39,7 +39,7 @@ interface PageQuery {
 
 const repository = (name: string, ...rest: string[]) => pathOf("repositories", name, ...rest);
 
-export const getUser = (signal?: Signal) => request<CurrentUser>("GET", "user", { signal });
+export const getUser = (signal?: Signal) => request<CurrentUserRights>("GET", "user", { signal });
 
 export const getConfig = (signal?: Signal) => request<Config>("GET", "config", { signal });
 
@@ -95,7 +95,7 @@ export const listCommits = (
     text?: string;
   },
   signal?: Signal,
-) => request<CommitList>("GET", repository(name, "refs", ref, "commits"), { query: { ...query }, signal });
+) => request<CommitLog>("GET", repository(name, "refs", ref, "commits"), { query: { ...query }, signal });
 
 export const getCommit = (name: string, id: string, signal?: Signal) =>
   request<Commit>("GET", repository(name, "commits", id), { signal });

@@ -491,7 +491,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Describe the server: its version and its store. */
+        /** Describe the server: its version, its store, and what it can do beyond lakeFS. */
         get: operations["getConfig"];
         put?: never;
         post?: never;
@@ -2544,7 +2544,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Describe the current user. */
+        /** Describe the current user, and what they may. */
         get: operations["getCurrentUser"];
         put?: never;
         post?: never;
@@ -2764,12 +2764,15 @@ export interface components {
             version: number;
         };
         /**
-         * CommitList
-         * @description A page of commits.
+         * CommitLog
+         * @description A page of a log. ``more_refs`` is there if the page has ``refs``, and the repository has branches or tags that were not
+         *         looked at: only the first thousand of each, by name, were.
          */
-        CommitList: {
+        CommitLog: {
+            /** @enum {unknown} */
+            more_refs?: true;
             pagination: components["schemas"]["Pagination"];
-            results: components["schemas"]["Commit"][];
+            results: components["schemas"]["LoggedCommit"][];
         };
         /**
          * CommitOverrides
@@ -2802,6 +2805,15 @@ export interface components {
             window: components["schemas"]["Window"] | null;
         };
         /**
+         * CommitRef
+         * @description A branch or a tag that points at a commit.
+         */
+        CommitRef: {
+            id: string;
+            /** @enum {unknown} */
+            type: "branch" | "tag";
+        };
+        /**
          * CompletePresignMultipartUpload
          * @description All parts of an upload, and the properties of the new object.
          */
@@ -2817,13 +2829,16 @@ export interface components {
         };
         /**
          * Config
-         * @description The configuration of the server for its clients. With one object store, the list of stores is empty.
+         * @description The configuration of the server for its clients. With one object store, the list of stores is empty. ``features`` names
+         *         what this server can do beyond lakeFS, in order.
          */
         Config: {
             /** @default {} */
             capabilities_config: {
                 [key: string]: string;
             };
+            /** @default [] */
+            features: string[];
             storage_config: components["schemas"]["StorageConfig"];
             /** @default [] */
             storage_config_list: components["schemas"]["StorageConfig"][];
@@ -2911,10 +2926,15 @@ export interface components {
             secret_access_key: string;
         };
         /**
-         * CurrentUser
-         * @description The user who sent the request.
+         * CurrentUserRights
+         * @description The user who sent the request, and what the credentials allow. ``repositories`` and ``branches`` are patterns that limit
+         *         them; empty means no limit. ``expires``: when a token ends, in Unix seconds; null for an access key's secret.
          */
-        CurrentUser: {
+        CurrentUserRights: {
+            branches: string[];
+            expires: number | null;
+            repositories: string[];
+            role: components["schemas"]["Role"];
             user: components["schemas"]["User"];
         };
         /**
@@ -3599,6 +3619,27 @@ export interface components {
             force: boolean;
             path: string;
             physical_address: string;
+        };
+        /**
+         * LoggedCommit
+         * @description A commit of a log: all members but the last two, or with ``fields`` those that it names. Then a message of more than 200
+         *         characters is cut, and ``message_truncated`` is there.
+         */
+        LoggedCommit: {
+            committer?: string;
+            creation_date?: number;
+            generation?: number;
+            id?: string;
+            message?: string;
+            /** @enum {unknown} */
+            message_truncated?: true;
+            meta_range_id?: string;
+            metadata?: {
+                [key: string]: string;
+            };
+            parents?: string[];
+            refs?: components["schemas"]["CommitRef"][];
+            version?: number;
         };
         /**
          * LoginConfig
@@ -4853,9 +4894,10 @@ export type Check = components['schemas']['Check'];
 export type CheckCreation = components['schemas']['CheckCreation'];
 export type CherryPickCreation = components['schemas']['CherryPickCreation'];
 export type Commit = components['schemas']['Commit'];
-export type CommitList = components['schemas']['CommitList'];
+export type CommitLog = components['schemas']['CommitLog'];
 export type CommitOverrides = components['schemas']['CommitOverrides'];
 export type CommitPolicy = components['schemas']['CommitPolicy'];
+export type CommitRef = components['schemas']['CommitRef'];
 export type CompletePresignMultipartUpload = components['schemas']['CompletePresignMultipartUpload'];
 export type Config = components['schemas']['Config'];
 export type ConflictDocument = components['schemas']['ConflictDocument'];
@@ -4864,7 +4906,7 @@ export type Counts = components['schemas']['Counts'];
 export type Credentials = components['schemas']['Credentials'];
 export type CredentialsList = components['schemas']['CredentialsList'];
 export type CredentialsWithSecret = components['schemas']['CredentialsWithSecret'];
-export type CurrentUser = components['schemas']['CurrentUser'];
+export type CurrentUserRights = components['schemas']['CurrentUserRights'];
 export type DeletedRepositoryDocument = components['schemas']['DeletedRepositoryDocument'];
 export type DeletedRepositoryList = components['schemas']['DeletedRepositoryList'];
 export type Deletes = components['schemas']['Deletes'];
@@ -4925,6 +4967,7 @@ export type LeaseRenewal = components['schemas']['LeaseRenewal'];
 export type LinkedObjects = components['schemas']['LinkedObjects'];
 export type Links = components['schemas']['Links'];
 export type ListingImportCreation = components['schemas']['ListingImportCreation'];
+export type LoggedCommit = components['schemas']['LoggedCommit'];
 export type LoginConfig = components['schemas']['LoginConfig'];
 export type LoginInformation = components['schemas']['LoginInformation'];
 export type LostCommit = components['schemas']['LostCommit'];
@@ -17274,6 +17317,7 @@ export interface operations {
                 /** @description only results that start with this */
                 prefix?: string;
                 delimiter?: string;
+                /** @description time for finding commits; entries whose commit takes longer have `commit: null` */
                 within?: number | null;
                 /** @description only with `within`: the `next` of an earlier response, whose missing commits are wanted */
                 next?: string;
@@ -17446,6 +17490,12 @@ export interface operations {
                 first_parent?: boolean;
                 since?: string;
                 stop_at?: string;
+                author?: string;
+                text?: string;
+                /** @description time for the walk: a page that takes longer ends early, perhaps without results, with `has_more` and an offset that continues; with `author` or `text`, 5 if there is none */
+                within?: number | null;
+                /** @description only these members of each commit, with commas between them; `refs` are the branches and tags that point at it; messages are cut at 200 characters, with `message_truncated` */
+                fields?: string;
             };
             header?: never;
             path: {
@@ -17462,7 +17512,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CommitList"];
+                    "application/json": components["schemas"]["CommitLog"];
                 };
             };
             /** @description Bad Request */
@@ -20196,7 +20246,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CurrentUser"];
+                    "application/json": components["schemas"]["CurrentUserRights"];
                 };
             };
             /** @description Bad Request */

@@ -52,21 +52,25 @@ export function ago(time: number, now: number): string {
   return date(time);
 }
 
+/** Formats by whether they are in UTC; making one takes longer than using it a hundred times. */
+const formats = (options: Intl.DateTimeFormatOptions) =>
+  [new Intl.DateTimeFormat("en-GB", options), new Intl.DateTimeFormat("en-GB", { ...options, timeZone: "UTC" })] as const;
+const DAYS = formats({ day: "numeric", month: "short", year: "numeric" });
+const TIMES = formats({ dateStyle: "medium", timeStyle: "long" });
+
 /** Returns a day, such as `3 Nov 2026`, in the reader's zone or in UTC. */
 export function date(time: number, utc = false): string {
-  return new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", ...zone(utc) }).format(
-    time * 1000,
-  );
+  return DAYS[utc ? 1 : 0].format(time * 1000);
 }
 
 /** Returns the exact time with its zone, such as `3 Nov 2026, 12:00:05 GMT+1`. */
 export function exactTime(time: number, utc = false): string {
-  const format = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long", ...zone(utc) });
-  return format.format(time * 1000);
+  return TIMES[utc ? 1 : 0].format(time * 1000);
 }
 
-function zone(utc: boolean): { timeZone?: string } {
-  return utc ? { timeZone: "UTC" } : {};
+/** Returns the time at which a day such as `2026-11-03` begins for the reader, as the API takes it; any other text stays as it is. */
+export function startOf(day: string): string {
+  return /^\d{4}-\d\d-\d\d$/.test(day) ? new Date(`${day}T00:00`).toISOString() : day;
 }
 
 /** Returns the first digits of an ID: 7, or 12 where there is room. */

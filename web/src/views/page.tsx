@@ -20,7 +20,9 @@ const AT_ONCE: Partial<Record<Screen, ScreenComponent>> = {
   absent: Absent,
 };
 
-const LATER: Partial<Record<Screen, () => Promise<ScreenComponent>>> = {};
+const LATER: Partial<Record<Screen, () => Promise<ScreenComponent>>> = {
+  commits: () => import("./history").then((module) => module.History),
+};
 
 /** The page. */
 export function Page() {
