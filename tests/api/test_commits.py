@@ -351,6 +351,31 @@ def test_two_dots_show_what_turns_left_into_right(apart: Client) -> None:
     assert apart("GET", diff, {"type": "four_dot"}).status == 400
 
 
+def test_both_sides_of_a_change_are_described_if_asked_for(apart: Client) -> None:
+    diff = f"{REPO}/refs/dev/diff/main"
+    both = {"include_left_stats": "true", "include_right_stats": "true"}
+    removed, changed, *_ = apart("GET", diff, {"type": "two_dot", **both}).json()["results"]
+    assert ("right" in removed, removed["left"]["size_bytes"], removed["size_bytes"]) == (False, 1, 1)
+    assert set(changed["left"]) == {"checksum", "mtime", "content_type", "metadata", "size_bytes"}
+    assert changed["left"]["checksum"] != changed["right"]["checksum"]
+    left_only = apart("GET", diff, {"type": "two_dot", "include_left_stats": "true"}).json()["results"]
+    assert ["right" in item for item in left_only] == [False] * len(left_only)
+    base = apart("GET", f"{REPO}/refs/dev/merge/main").json()["base_commit_id"]
+    of_three_dots = apart("GET", diff, both).json()["results"]
+    for item in of_three_dots:
+        stat = apart("GET", f"{REPO}/refs/{base}/objects/stat", {"path": item["path"]}).json()
+        assert item["left"]["checksum"] == stat["checksum"]
+    opened = apart.world.lake.repository("repo")
+    opened.upload("dev", "x/1", b"longer than before")
+    opened.delete("dev", ["x/2"])
+    for path in (f"{REPO}/branches/dev/diff", f"{REPO}/refs/dev/diff/{segment('dev$')}"):
+        replaced, deleted = apart("GET", path, both).json()["results"]
+        assert (replaced["left"]["size_bytes"], replaced["size_bytes"]) == (6, 18)
+        assert replaced["right"]["checksum"] != replaced["left"]["checksum"]
+        assert (deleted["type"], deleted["left"]["size_bytes"], "right" in deleted) == ("removed", 6, False)
+        assert "left" not in str(apart("GET", path).json())
+
+
 def test_a_dollar_on_the_right_includes_what_is_not_committed(call: Client) -> None:
     commit(call, "main", {"a": b"1"})
     call.world.lake.repository("repo").upload("main", "b", b"2")
@@ -398,6 +423,48 @@ def test_sums_blame_annotations_and_a_check(apart: Client) -> None:
     assert apart("GET", f"{REPO}/refs/dev/annotate", {"next": "x"}).status == 400
     checked = apart("GET", f"{REPO}/fsck").json()
     assert (checked["clean"], checked["findings"], checked["counts"]["branches"]) == (True, 0, 2)
+
+
+def test_a_summary_comes_in_pages_sorted_and_bounded(call: Client) -> None:
+    commit(call, "main", {"a/1": b"1", "b/1": b"333", "c/1": b"22", "z": b"1"})
+    opened = call.world.lake.repository("repo")
+    for number in range(3):
+        opened.upload("main", f"staged/{number}", b"1")
+    summary = f"{REPO}/refs/main~1/diff/main/summary"
+    whole = call("GET", summary, {"delimiter": "/", "type": "two_dot"}).json()
+    assert set(whole) == {"total", "results"}
+    query: dict[str, str | float] = {"delimiter": "/", "amount": 2}
+    pages = [call("GET", summary, query).json()]
+    while pages[-1]["pagination"]["has_more"]:
+        pages.append(call("GET", summary, {**query, "after": pages[-1]["pagination"]["next_offset"]}).json())
+    assert [[part["path"] for part in page["results"]] for page in pages] == [["a/", "b/"], ["", "c/"]]
+    assert [page["sort"] for page in pages] == ["path", "path"]
+    largest = call("GET", summary, {**query, "sort": "bytes"}).json()
+    assert ([part["path"] for part in largest["results"]], largest["sort"]) == (["", "b/", "c/"], "bytes")
+    assert largest["pagination"] == {"has_more": True, "next_offset": "c/", "results": 3, "max_per_page": 1000}
+    assert call("GET", summary, {"most": 3}).json()["total"]["added"] <= 4
+    counted = call("GET", f"{BRANCHES}/main/diff/summary", {"most": 2}).json()
+    assert (counted["total"]["added"], counted["more"]) == (2, True)
+    assert "more" not in call("GET", f"{BRANCHES}/main/diff/summary", {"most": 3}).json()
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"amount": "5"}, "give a delimiter"),
+        ({"delimiter": "/", "after": "a"}, "give an amount"),
+        ({"delimiter": "/", "sort": "bytes"}, "give an amount"),
+        ({"delimiter": "/", "amount": "5", "sort": "size"}, "sort"),
+        ({"delimiter": "/", "amount": "5", "most": "5"}, "leave out one"),
+        ({"delimiter": "/", "amount": "1001"}, "amount"),
+        ({"most": "0"}, "most"),
+        ({"most": "1000001"}, "most"),
+    ],
+)
+def test_a_summary_says_what_is_wrong_with_its_query(call: Client, query: dict[str, str], words: str) -> None:
+    for path in (f"{REPO}/refs/main/diff/main/summary", f"{BRANCHES}/main/diff/summary"):
+        answer = call("GET", path, query)
+        assert (answer.status, words in str(answer.json())) == (400, True)
 
 
 def test_what_a_later_version_made_is_told_by_its_code(call: Client) -> None:

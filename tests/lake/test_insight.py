@@ -1,17 +1,18 @@
 """log by paths, blame, annotate, summaries and du, against their definitions on plain dicts; and what they open."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from graveler.errors import InvalidError, NotCommittedError, ObjectNotFoundError, RefNotFoundError
 from graveler.lake.reading.annotation_position import AnnotationPosition
 from graveler.lake.reading.refs_at_commits import refs_at_commits
-from graveler.lake.reading.summary import Summary, SummaryPart, Usage, UsagePart
+from graveler.lake.reading.summary import MOST_SORTED, Summary, SummaryBounds, SummaryPart, Usage, UsagePart
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, CommonPrefix, MergeStrategy, Page, SplitParameters, Totals
 from tests.lake import oracles
@@ -269,6 +270,107 @@ def after_changes(state: Mapping[str, str], changed: Mapping[str, str | None]) -
     return {path: text for path, text in {**state, **changed}.items() if text is not None}
 
 
+def pages_of_summary(sum_up: Callable[[SummaryBounds], Summary], bounds: SummaryBounds) -> list[Summary]:
+    pages = [sum_up(bounds)]
+    while (after := pages[-1].next_after) is not None:
+        pages.append(sum_up(replace(bounds, after=after)))
+    return pages
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(states, changes, st.sampled_from(PREFIXES), st.sampled_from(["/", "1"]), st.integers(1, 3), st.integers(1, 9))
+def test_pages_and_bounds_of_a_summary_are_parts_of_the_whole(
+    first: dict[str, str],
+    second: dict[str, str | None],
+    prefix: str,
+    delimiter: str,
+    amount: int,
+    most: int,
+) -> None:
+    repository = World().main
+    put(repository, first)
+    base = repository.commit("main", "first", allow_empty=True).id
+    put(repository, second)
+    after = after_changes(first, second)
+    whole = summary_by_definition(first, after, prefix, delimiter)
+    changed = sorted((p for p in oracles.differences(first, after) if p.startswith(prefix)), key=str.encode)
+
+    def check(sum_up: Callable[[SummaryBounds], Summary], looked_at: Sequence[str]) -> None:
+        pages = pages_of_summary(sum_up, SummaryBounds(amount=amount))
+        sums: dict[str, Totals] = {}
+        for page in pages:
+            assert page.total == sum((part.totals for part in page.parts), Totals())
+            assert sum(part.path != prefix for part in page.parts) <= amount
+            for part in page.parts:
+                assert part.path == prefix or part.path not in sums  # what is in no common prefix is summed up by page
+                sums[part.path] = sums.get(part.path, Totals()) + part.totals
+        assert [SummaryPart(path, sums[path]) for path in sorted(sums, key=str.encode)] == list(whole.parts)
+        assert all(page.parts for page in pages[1:])
+
+        by_bytes = pages_of_summary(sum_up, SummaryBounds(amount=amount, by_bytes=True))
+        parts = [part for page in by_bytes for part in page.parts if part.path != prefix]
+        assert [part.path for part in parts] == [
+            part.path
+            for part in sorted(whole.parts, key=lambda part: (-moved(part.totals), part.path.encode()))
+            if part.path != prefix
+        ]
+        assert sum((page.total for page in by_bytes), Totals()) == whole.total
+        assert all(page.by_bytes for page in by_bytes)
+
+        bounded = sum_up(SummaryBounds(most=most))
+        seen = [path for path in looked_at[:most] if path in changed]
+        chosen_before = {path: text for path, text in first.items() if path in seen}
+        chosen_after = {path: text for path, text in after.items() if path in seen}
+        expected = summary_by_definition(chosen_before, chosen_after, prefix, delimiter)
+        assert bounded == replace(expected, more=len(looked_at) > most)
+
+    staged = sorted((path for path in second if path.startswith(prefix)), key=str.encode)
+    check(lambda b: repository.uncommitted_summary("main", prefix=prefix, delimiter=delimiter, bounds=b), staged)
+    repository.commit("main", "second", allow_empty=True)
+    if first:  # else the ranges of the new tree count as a whole
+        check(lambda b: repository.diff_summary(base, "main", prefix=prefix, delimiter=delimiter, bounds=b), changed)
+
+
+def moved(totals: Totals) -> int:
+    return totals.added_bytes + totals.removed_bytes + totals.changed_bytes_before + totals.changed_bytes_after
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "bounds", "words"),
+    [
+        ("", SummaryBounds(amount=5), "give a delimiter"),
+        ("/", SummaryBounds(after="a"), "give an amount"),
+        ("/", SummaryBounds(by_bytes=True), "give an amount"),
+        ("/", SummaryBounds(amount=5, most=5), "leave out one"),
+        ("/", SummaryBounds(amount=0), "amount is 0"),
+        ("", SummaryBounds(most=-1), "most is -1"),
+        ("/", SummaryBounds(amount=5, by_bytes=True, after="nothing/"), "no common prefix of this summary"),
+        ("/", SummaryBounds(amount=5, after="\ud800"), "UTF-8"),
+    ],
+)
+def test_a_summary_says_what_is_wrong_with_its_bounds(delimiter: str, bounds: SummaryBounds, words: str) -> None:
+    repository = World().main
+    commit(repository, {"a": "1"})
+    for sum_up in (repository.diff_summary, repository.compare_summary):
+        with pytest.raises(InvalidError, match=words):
+            sum_up("main~1", "main", delimiter=delimiter, bounds=bounds)
+    with pytest.raises(InvalidError, match=words):
+        repository.uncommitted_summary("main", delimiter=delimiter, bounds=bounds)
+
+
+def test_too_many_common_prefixes_come_in_the_order_of_their_paths() -> None:
+    repository = World().main
+    commit(repository, {f"{number:05}/a": "x" * (number % 7) for number in range(MOST_SORTED)})
+    bounds = SummaryBounds(amount=2, by_bytes=True)
+    page = repository.diff_summary("main~1", "main", delimiter="/", bounds=bounds)
+    assert ([part.path for part in page.parts], page.by_bytes) == (["00006/", "00013/"], True)
+    commit(repository, {"one/more": "x"})
+    page = repository.diff_summary("main~2", "main", delimiter="/", bounds=bounds)
+    assert ([part.path for part in page.parts], page.by_bytes) == (["00000/", "00001/"], False)
+    page = repository.diff_summary("main~2", "main", delimiter="/", bounds=replace(bounds, after="09999/"))
+    assert ([part.path for part in page.parts], page.next_after) == (["one/"], None)
+
+
 @settings(max_examples=examples(80), deadline=None)
 @given(states, changes, changes, st.sampled_from(PREFIXES), st.sampled_from(["", "/", "1"]))
 def test_a_summary_counts_what_the_listing_of_differences_shows(
@@ -455,6 +557,34 @@ def test_a_summary_opens_nothing_that_the_metaranges_tell(large: World) -> None:
     counted = large.counted()
     assert counted.repository.diff_summary("main", "main").total == Totals()
     assert opened(counted) == []
+
+
+def test_a_page_of_a_summary_opens_only_what_its_common_prefixes_need(large: World) -> None:
+    repository = large.main
+    repository.create_branch("everywhere", "main")
+    commit(repository, {f"d{number:02}/k0500": "other" for number in range(20)}, "everywhere")
+    counted = large.counted()
+    whole = counted.repository.diff_summary("main", "everywhere", delimiter="/")
+    opened_by_all = len(opened(counted))
+    counted = large.counted()
+    page = counted.repository.diff_summary("main", "everywhere", delimiter="/", bounds=SummaryBounds(amount=2))
+    assert (page.parts, page.next_after) == (whole.parts[:2], whole.parts[1].path)
+    assert len(opened(counted)) <= 8 < opened_by_all
+
+
+def test_a_bounded_count_of_uncommitted_changes_does_not_read_all() -> None:
+    world = World()
+    put(world.main, {f"k{number:05}": "1" for number in range(5000)})
+    counted = world.counted()
+    whole = counted.repository.uncommitted_summary("main")
+    assert (whole.total.added, whole.more) == (5000, False)
+    of_all = counted.tables.requests
+    counted = world.counted()
+    bounded = counted.repository.uncommitted_summary("main", bounds=SummaryBounds(most=1000))
+    assert (bounded.total.added, bounded.more) == (1000, True)
+    assert counted.tables.requests == of_all - 3  # one more read tells that there is more
+    exactly = counted.repository.uncommitted_summary("main", bounds=SummaryBounds(most=5000))
+    assert (exactly.total.added, exactly.more) == (5000, False)
 
 
 def test_du_of_all_opens_nothing_and_by_folder_only_what_two_of_them_share(large: World) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from graveler.errors import GravelerError
 from graveler.lake.context import Context
+from graveler.lake.reading.summary import SummaryBounds
 from graveler.model import (
     Application,
     CommitID,
@@ -172,7 +173,16 @@ READS: Final[dict[str, Callable[[RemoteRepository], object]]] = {
     "diff": lambda repository: repository.diff("a/l", "r", prefix="p", after="a", delimiter="/", amount=5),
     "compare": lambda repository: repository.compare("l", "a/r", prefix="p"),
     "diff_summary": lambda repository: repository.diff_summary("l", "r", prefix="p", delimiter="/"),
+    "diff_summary by bytes": lambda repository: repository.diff_summary(
+        "l", "r", delimiter="/", bounds=SummaryBounds(after="a/", amount=5, by_bytes=True)
+    ),
     "compare_summary": lambda repository: repository.compare_summary("l", "r"),
+    "compare_summary page": lambda repository: repository.compare_summary(
+        "l", "r", delimiter="/", bounds=SummaryBounds(after="a/", amount=5)
+    ),
+    "uncommitted_summary bounded": lambda repository: repository.uncommitted_summary(
+        "b", bounds=SummaryBounds(most=1000)
+    ),
     "merge_base": lambda repository: repository.merge_base("l", "a/r"),
     "preview_merge": lambda repository: repository.preview_merge("s", "d", MergeStrategy.DEST_WINS),
     "preview_merge by prefix": lambda repository: repository.preview_merge("s", "d", STRATEGIES),

@@ -9,10 +9,12 @@ from typing import Final, Literal, TypeVar
 
 from msgspec import UNSET
 
+from graveler.api.queries import PageQuery
+from graveler.api.response import Response, json_response
 from graveler.lake.repository import OpenRepository
 from graveler.model import Change, ChangeOutline, ChangeType, ObjectEntry, Page
-from graveler.wire.difference_documents import Diff, DiffList, DiffObjectStat, DiffType
-from graveler.wire.documents import Pagination, pagination
+from graveler.wire.difference_documents import Diff, DiffLeftStat, DiffList, DiffObjectStat, DiffType
+from graveler.wire.documents import Pagination, commit_headers, pagination
 
 T = TypeVar("T")
 _PREFIX_CHANGED: Final = "prefix_changed"
@@ -24,6 +26,20 @@ _KINDS: Final[Mapping[ChangeType, DiffType]] = {
 }
 
 
+class DiffQuery(PageQuery, frozen=True, kw_only=True):
+    """The differences to list; a ``delimiter`` rolls up those that share a common prefix. ``include_left_stats``,
+    ``include_right_stats``: describe the object on that side."""
+
+    delimiter: str = ""
+    include_left_stats: bool = False
+    include_right_stats: bool = False
+
+    @property
+    def has_stats(self) -> bool:
+        """True if objects are to be described."""
+        return self.include_left_stats or self.include_right_stats
+
+
 def diff_list(page: Page[T], render: Callable[[T], Diff | None]) -> DiffList:
     """Return a page of changes, without those for which ``render`` returns None."""
     shown = [diff for change in page.results if (diff := render(change)) is not None]
@@ -31,8 +47,7 @@ def diff_list(page: Page[T], render: Callable[[T], Diff | None]) -> DiffList:
     return DiffList(Pagination(whole.has_more, whole.next_offset, len(shown)), shown)
 
 
-def uncommitted_diff(change: ChangeOutline) -> Diff:
-    """Return an uncommitted change. A removed object has size 0, as clients expect."""
+def _uncommitted_diff(change: ChangeOutline) -> Diff:
     if change.type is ChangeType.PREFIX_CHANGED:
         return Diff(_PREFIX_CHANGED, change.path, "common_prefix")
     return Diff(_KINDS[change.type], change.path, "object", change.size_after or 0)
@@ -46,19 +61,32 @@ def outlined_diff(change: ChangeOutline) -> Diff:
     return Diff(_KINDS[change.type], change.path, "object", UNSET if size is None else size)
 
 
-def committed_diff(change: Change, *, stats: bool = False, conflict: bool = False) -> Diff:
-    """Return a difference between two commits; with ``stats`` it describes the object on the right."""
-    after = change.after
-    entry = after or change.before
+def committed_diff(change: Change, query: DiffQuery, *, conflict: bool = False) -> Diff:
+    """Return a difference between two commits, with the objects on the sides that the query wants described."""
+    before, after = change.before, change.after
+    entry = after or before
     return Diff(
         "conflict" if conflict else _KINDS[change.type],
         change.path,
         _path_type(change),
         UNSET if entry is None else entry.size,
         DiffObjectStat(after.checksum, after.mtime, after.content_type, after.metadata)
-        if stats and after is not None
+        if query.include_right_stats and after is not None
+        else UNSET,
+        DiffLeftStat(before.checksum, before.mtime, before.content_type, before.metadata, before.size)
+        if query.include_left_stats and before is not None
         else UNSET,
     )
+
+
+def uncommitted_page(opened: OpenRepository, branch: str, query: DiffQuery) -> Response:
+    """Return the response with a page of uncommitted changes. A removed object has size 0, as clients expect, without stats."""
+    place = {"prefix": query.prefix, "after": query.after, "delimiter": query.delimiter}
+    if not query.has_stats:
+        outlines = opened.uncommitted_outline(branch, **place, amount=query.limit)
+        return json_response(diff_list(outlines, _uncommitted_diff), headers=commit_headers(outlines))
+    page = opened.uncommitted(branch, **place, amount=query.limit)
+    return json_response(diff_list(page, lambda change: committed_diff(change, query)), headers=commit_headers(page))
 
 
 def against(opened: OpenRepository, page: Page[Change]) -> Callable[[Change], bool | None]:

@@ -36,7 +36,7 @@ from graveler.wire.error_documents import NO_COMMON_HISTORY_CODE, NO_RULES_CODE,
 
 if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
-    from graveler.lake.reading.summary import Summary, Usage
+    from graveler.lake.reading.summary import Summary, SummaryBounds, Usage
 
 
 class RemoteReader:
@@ -258,10 +258,12 @@ class RemoteReader:
             response.read(difference_documents.DiffList), commits[-1] if commits else f"{branch}@", branch, commits
         )
 
-    def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+    def uncommitted_summary(
+        self, branch: str, *, prefix: str = "", delimiter: str = "", bounds: "SummaryBounds | None" = None
+    ) -> "Summary":
         """Summarize the staged changes."""
         path = branch_path(self._base, branch, "diff", "summary")
-        query: Query = {"prefix": prefix, "delimiter": delimiter}
+        query: Query = {"prefix": prefix, "delimiter": delimiter, **_bounds_query(bounds)}
         return self._connection.get(path, difference_documents.SummaryDocument, query).value()
 
     def diff(
@@ -300,13 +302,29 @@ class RemoteReader:
             )
         return self.diff(base.id, right_ref, prefix=prefix, after=after, delimiter=delimiter, amount=amount)
 
-    def diff_summary(self, left_ref: str, right_ref: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+    def diff_summary(
+        self,
+        left_ref: str,
+        right_ref: str,
+        *,
+        prefix: str = "",
+        delimiter: str = "",
+        bounds: "SummaryBounds | None" = None,
+    ) -> "Summary":
         """Summarize what :meth:`diff` shows."""
-        return self._summary(left_ref, right_ref, prefix, delimiter, "two_dot")
+        return self._summary(left_ref, right_ref, prefix, delimiter, bounds, "two_dot")
 
-    def compare_summary(self, left_ref: str, right_ref: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+    def compare_summary(
+        self,
+        left_ref: str,
+        right_ref: str,
+        *,
+        prefix: str = "",
+        delimiter: str = "",
+        bounds: "SummaryBounds | None" = None,
+    ) -> "Summary":
         """Summarize what :meth:`compare` shows."""
-        return self._summary(left_ref, right_ref, prefix, delimiter, "three_dot")
+        return self._summary(left_ref, right_ref, prefix, delimiter, bounds, "three_dot")
 
     def merge_base(self, left_ref: str, right_ref: str) -> Commit | None:
         """Return the best common ancestor of two refs. Cost: two requests; three if the name of ``right_ref`` has a slash, which
@@ -427,9 +445,11 @@ class RemoteReader:
         position = "" if listing.next is UNSET else listing.next
         return Annotations(Page(tuple(listed), listing.pagination.next_after, commits), position)
 
-    def _summary(self, left_ref: str, right_ref: str, prefix: str, delimiter: str, kind: str) -> "Summary":
+    def _summary(
+        self, left_ref: str, right_ref: str, prefix: str, delimiter: str, bounds: "SummaryBounds | None", kind: str
+    ) -> "Summary":
         path = (*self._base, "refs", left_ref, "diff", right_ref, "summary")
-        query: Query = {"prefix": prefix, "delimiter": delimiter, "type": kind}
+        query: Query = {"prefix": prefix, "delimiter": delimiter, "type": kind, **_bounds_query(bounds)}
         return self._connection.get(path, difference_documents.SummaryDocument, query).value()
 
     def _changes(
@@ -451,6 +471,13 @@ class RemoteReader:
 
 def _page_query(prefix: str, after: str, delimiter: str, amount: int) -> Query:
     return {"prefix": prefix, "after": after, "delimiter": delimiter, "amount": min(amount, PAGE)}
+
+
+def _bounds_query(bounds: "SummaryBounds | None") -> Query:
+    if bounds is None:
+        return {}
+    sort = "bytes" if bounds.by_bytes else None
+    return {"after": bounds.after, "amount": bounds.amount, "sort": sort, "most": bounds.most}
 
 
 class RemoteView:

@@ -221,7 +221,8 @@ class Reference:
         repository = self._access.repository
         summarize = repository.compare_summary if type == "three_dot" else repository.diff_summary
         summary = summarize(self._id, ref_of(other_ref), prefix=prefix, delimiter=delimiter)
-        return DiffSummary(summary.total, summary.parts, *self._question(other_ref, type))
+        question, if_none = self._question(other_ref, type)
+        return DiffSummary(summary.total, summary.parts, question=question, if_none=if_none)
 
     def diff_rows(
         self, other_ref: "ReferenceType", path: str, *, keys: Sequence[str] = (), memory_limit: str = "1GB"

@@ -50,6 +50,23 @@ class TotalsCounter:
         )
 
 
+class Allowance:
+    """The number of steps that a sum may take: differences, or ranges that count as a whole. None is no limit. ``is_spent``: it
+    would have taken one more."""
+
+    def __init__(self, steps: int | None = None) -> None:
+        self._steps = steps
+        self.is_spent = False
+
+    def take(self) -> bool:
+        """Return whether one more step may be taken, and count it."""
+        if self._steps is None:
+            return True
+        self._steps -= 1
+        self.is_spent = self._steps < 0
+        return not self.is_spent
+
+
 def whole(_: bytes) -> bytes:
     """Put all keys in one group."""
     return b""
@@ -66,12 +83,21 @@ def by_delimiter(prefix: bytes, delimiter: bytes) -> Group:
     return group
 
 
-def summarize(old: Tree, new: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[tuple[bytes, Totals]]:
-    """Yield, for each group that differs below ``prefix``, in key order, how much turns ``old`` into ``new``.
+def summarize(
+    old: Tree,
+    new: Tree,
+    prefix: bytes = b"",
+    group: Group = whole,
+    start: bytes = b"",
+    allowance: Allowance | None = None,
+) -> Iterator[tuple[bytes, Totals]]:
+    """Yield, for each group that differs below ``prefix`` from ``start`` on, in key order, how much turns ``old`` into ``new``.
+    Once the ``allowance`` is spent, the last group may be incomplete.
 
     Cost: the ranges that differ and overlap others, or reach over a group's bound; streaming.
     """
-    return _summed(Cursor(old, prefix), Cursor(new, prefix), prefix_end(prefix), group)
+    begin = max(prefix, start)
+    return _summed(Cursor(old, begin), Cursor(new, begin), prefix_end(prefix), group, allowance)
 
 
 def total_between(old: Tree, new: Tree, start: bytes = b"", end: bytes | None = None) -> Totals:
@@ -85,10 +111,14 @@ def measure(tree: Tree, prefix: bytes = b"", group: Group = whole) -> Iterator[t
     return summarize(Tree(tree.store), tree, prefix, group)
 
 
-def _summed(a: Cursor, b: Cursor, end: bytes | None, group: Group) -> Iterator[tuple[bytes, Totals]]:
+def _summed(
+    a: Cursor, b: Cursor, end: bytes | None, group: Group, allowance: Allowance | None = None
+) -> Iterator[tuple[bytes, Totals]]:
     current: bytes | None = None
     counter = TotalsCounter()
     for key, before, after, count, total in _differences(a, b, end, group):
+        if allowance is not None and not allowance.take():
+            break
         key_group = group(key)
         if key_group != current:
             if current is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from graveler.lake.reading.summary import Summary, SummaryPart, Usage, UsagePart
 from graveler.model import Conflict, ObjectEntry, Totals
@@ -19,6 +19,12 @@ class DiffObjectStat(Struct, frozen=True):
     metadata: Mapping[str, str]
 
 
+class DiffLeftStat(DiffObjectStat, frozen=True):
+    """The properties of an object on the left side, with its size there."""
+
+    size_bytes: int
+
+
 DiffType = Literal["added", "removed", "changed", "conflict", "prefix_changed"]
 
 
@@ -30,6 +36,7 @@ class Diff(Struct, frozen=True):
     path_type: Literal["object", "common_prefix"]
     size_bytes: int | UnsetType = UNSET
     right: DiffObjectStat | UnsetType = UNSET
+    before: DiffLeftStat | UnsetType = field(default=UNSET, name="left")
 
 
 class DiffList(Struct, frozen=True):
@@ -79,6 +86,9 @@ class MergePreview(Struct, frozen=True):
     results: list[ConflictDocument]
 
 
+SummaryOrder = Literal["path", "bytes"]
+
+
 class SummaryPartDocument(Struct, frozen=True):
     """The totals of the differences under one common prefix."""
 
@@ -87,14 +97,24 @@ class SummaryPartDocument(Struct, frozen=True):
 
 
 class SummaryDocument(Struct, frozen=True):
-    """The totals of a difference: objects and bytes, overall and by common prefix."""
+    """The totals of a difference: objects and bytes, overall and by common prefix. With ``amount``, overall is of the page, which
+    has a ``pagination``, and says how its common prefixes are sorted. ``more`` is there if ``most`` ended the sum."""
 
     total: Totals
     results: list[SummaryPartDocument]
+    pagination: Pagination | UnsetType = UNSET
+    sort: SummaryOrder | UnsetType = UNSET
+    more: Literal[True] | UnsetType = UNSET
 
     def value(self) -> Summary:
         """Return it as the lake's own summary."""
-        return Summary(self.total, tuple(SummaryPart(part.path, part.totals) for part in self.results))
+        return Summary(
+            self.total,
+            tuple(SummaryPart(part.path, part.totals) for part in self.results),
+            None if self.pagination is UNSET else self.pagination.next_after,
+            self.sort == "bytes",
+            self.more is True,
+        )
 
 
 class UsagePartDocument(Struct, frozen=True):

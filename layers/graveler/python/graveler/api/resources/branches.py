@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from graveler import model
 from graveler.api.background import answer
 from graveler.api.call import Call
-from graveler.api.difference_pages import diff_list, uncommitted_diff
+from graveler.api.difference_pages import DiffQuery, uncommitted_page
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once
 from graveler.api.queries import AmountQuery, PageQuery, Query, RequiredText
@@ -29,7 +29,6 @@ from graveler.wire.documents import (
     Ref,
     RefList,
     commit_document,
-    commit_headers,
     pagination,
     ref_document,
     results,
@@ -55,12 +54,6 @@ class WrittenQuery(Query, frozen=True, kw_only=True):
 
     application: RequiredText
     version: int = 0
-
-
-class DiffQuery(PageQuery, frozen=True, kw_only=True):
-    """The differences to list; a ``delimiter`` rolls up those that share a common prefix."""
-
-    delimiter: str = ""
 
 
 @routes.get(
@@ -314,7 +307,4 @@ def rewrite_branch(call: Call, repository: str, request: committing.Rewrite) -> 
 )
 def diff_branch(call: Call, repository: str, branch: str, query: DiffQuery) -> Response:
     """List uncommitted changes."""
-    page = call.lake.repository(repository).uncommitted_outline(
-        branch, prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit
-    )
-    return json_response(diff_list(page, uncommitted_diff), headers=commit_headers(page))
+    return uncommitted_page(call.lake.repository(repository), branch, query)

@@ -1,18 +1,17 @@
 """Operations beyond lakeFS's API: merge previews, sums, the last commit of each object, the state of a repository."""
 
-from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict
 
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
-from graveler.api.queries import PageQuery, Query, RequiredText, Seconds
+from graveler.api.queries import DEFAULT_AMOUNT, Amount, PageQuery, Query, RequiredText, Seconds
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
-from graveler.lake.reading.summary import Summary
+from graveler.lake.reading.summary import MOST_SORTED, Summary, SummaryBounds
 from graveler.model import Annotations, CommonPrefix, Conflict, MergeStrategy, ObjectEntry, Page
 from graveler.requests.base import Permission
 from graveler.wire.difference_documents import (
@@ -22,6 +21,7 @@ from graveler.wire.difference_documents import (
     MergePreview,
     ObjectVersion,
     SummaryDocument,
+    SummaryOrder,
     SummaryPartDocument,
     UsageDocument,
     UsagePartDocument,
@@ -47,7 +47,39 @@ class SummaryQuery(Query, frozen=True, kw_only=True):
     delimiter: str = ""
 
 
-class SummaryRefsQuery(SummaryQuery, frozen=True, kw_only=True):
+class DifferenceSumQuery(SummaryQuery, frozen=True, kw_only=True):
+    """The differences to sum up, and how many of them."""
+
+    after: Annotated[
+        str, Meta(description="with `amount`: only prefixes after this: the `next_offset` of the page before")
+    ] = ""
+    amount: Annotated[
+        Amount | None,
+        Meta(description="with a `delimiter`: a page of so many common prefixes, and its total; 0 and -1 mean 100"),
+    ] = None
+    sort: Annotated[
+        SummaryOrder,
+        Meta(
+            description="with `amount`: `bytes` returns the prefixes with the most bytes first, if there are at most "
+            f"{MOST_SORTED:,}; the response says how it is sorted"
+        ),
+    ] = "path"
+    most: Annotated[
+        Annotated[int, Meta(ge=1, le=1_000_000)] | None,
+        Meta(
+            description="without `amount`: look at so many differences at most, of uncommitted changes at so many staged ones; "
+            "if there are others, the response has `more`"
+        ),
+    ] = None
+
+    @property
+    def bounds(self) -> SummaryBounds:
+        """The part of the summary that is asked for."""
+        amount = DEFAULT_AMOUNT if self.amount is not None and self.amount < 1 else self.amount
+        return SummaryBounds(self.after, amount, self.sort == "bytes", self.most)
+
+
+class SummaryRefsQuery(DifferenceSumQuery, frozen=True, kw_only=True):
     """The differences to sum up, with the types of the list of differences."""
 
     type: Literal["two_dot", "three_dot"] = "three_dot"
@@ -118,7 +150,7 @@ def diff_refs_summary(call: Call, repository: str, left: str, right: str, query:
     """Summarize the differences between two refs."""
     opened = call.lake.repository(repository)
     sum_up = opened.diff_summary if query.type == "two_dot" else opened.compare_summary
-    return _summary(sum_up(left, right, prefix=query.prefix, delimiter=query.delimiter))
+    return _summary(query, sum_up(left, right, prefix=query.prefix, delimiter=query.delimiter, bounds=query.bounds))
 
 
 @routes.get(
@@ -129,10 +161,11 @@ def diff_refs_summary(call: Call, repository: str, left: str, right: str, query:
     responses={200: SummaryDocument, 400: Error, 404: Error},
     scans=True,
 )
-def diff_branch_summary(call: Call, repository: str, branch: str, query: SummaryQuery) -> Response:
+def diff_branch_summary(call: Call, repository: str, branch: str, query: DifferenceSumQuery) -> Response:
     """Summarize uncommitted changes."""
     opened = call.lake.repository(repository)
-    return _summary(opened.uncommitted_summary(branch, prefix=query.prefix, delimiter=query.delimiter))
+    of_branch = {"prefix": query.prefix, "delimiter": query.delimiter}
+    return _summary(query, opened.uncommitted_summary(branch, **of_branch, bounds=query.bounds))
 
 
 @routes.get(
@@ -227,9 +260,13 @@ def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:
     )
 
 
-def _summary(summary: Summary) -> Response:
-    parts: Sequence[SummaryPartDocument] = [SummaryPartDocument(part.path, part.totals) for part in summary.parts]
-    return json_response(SummaryDocument(summary.total, list(parts)))
+def _summary(query: DifferenceSumQuery, summary: Summary) -> Response:
+    parts = [SummaryPartDocument(part.path, part.totals) for part in summary.parts]
+    more: Literal[True] | UnsetType = True if summary.more else UNSET
+    if query.amount is None:
+        return json_response(SummaryDocument(summary.total, parts, more=more))
+    whole = Pagination(summary.next_after is not None, summary.next_after or "", len(parts))
+    return json_response(SummaryDocument(summary.total, parts, whole, "bytes" if summary.by_bytes else "path", more))
 
 
 def _conflict(conflict: Conflict) -> ConflictDocument:

@@ -6,9 +6,8 @@ from msgspec import field
 
 from graveler.api.background import answer
 from graveler.api.call import Call
-from graveler.api.difference_pages import against, committed_diff, diff_list, outlined_diff, uncommitted_diff
+from graveler.api.difference_pages import DiffQuery, against, committed_diff, diff_list, outlined_diff, uncommitted_page
 from graveler.api.errors import ApiError, bad_request
-from graveler.api.queries import PageQuery
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import GravelerError, MergeConflictError, TouchedError
@@ -24,12 +23,11 @@ from graveler.wire.refs import MergeBase, MergeRefusal, MergeResult, RefDescript
 routes = Routes("refs")
 
 
-class DiffRefsQuery(PageQuery, frozen=True, kw_only=True):
-    """``three_dot``: what right changed since the common base; ``two_dot``: what turns left into right."""
+class DiffRefsQuery(DiffQuery, frozen=True, kw_only=True):
+    """``three_dot``: what right changed since the common base, which is then the left side; ``two_dot``: what turns left into
+    right."""
 
-    delimiter: str = ""
     kind: Literal["two_dot", "three_dot"] = field(default="three_dot", name="type")
-    include_right_stats: bool = False
 
 
 @routes.get(
@@ -112,20 +110,19 @@ def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRef
     if right.endswith("$"):
         if right[:-1] != left.removesuffix("@"):
             raise bad_request(f"{right!r} means uncommitted changes, which can be compared only with {right[:-1]!r}")
-        outlines = opened.uncommitted_outline(right[:-1], **place, amount=query.limit)
-        return json_response(diff_list(outlines, uncommitted_diff), headers=commit_headers(outlines))
-    if query.kind == "two_dot" and not query.include_right_stats:
+        return uncommitted_page(opened, right[:-1], query)
+    if query.kind == "two_dot" and not query.has_stats:
         outlines = opened.diff_outline(left, right, **place, amount=query.limit)
         return json_response(diff_list(outlines, outlined_diff), headers=commit_headers(outlines))
     if query.kind == "two_dot":
         page = opened.diff(left, right, **place, amount=query.limit)
-        shown = diff_list(page, lambda change: committed_diff(change, stats=True))
+        shown = diff_list(page, lambda change: committed_diff(change, query))
         return json_response(shown, headers=commit_headers(page))
     page = opened.compare(left, right, **place, amount=query.limit)
     in_conflict = against(opened, page)
 
     def render(change: Change) -> Diff | None:
         conflict = in_conflict(change)
-        return None if conflict is None else committed_diff(change, stats=query.include_right_stats, conflict=conflict)
+        return None if conflict is None else committed_diff(change, query, conflict=conflict)
 
     return json_response(diff_list(page, render), headers=commit_headers(page))

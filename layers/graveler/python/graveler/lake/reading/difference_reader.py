@@ -23,8 +23,9 @@ from graveler.tree.diff import Difference, diff
 from graveler.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from graveler.lake.reading.summary import Summary
+    from graveler.lake.reading.summary import Summary, SummaryBounds
     from graveler.tree.key_range import KeyRange
+    from graveler.tree.summary import Allowance
 
 
 T = TypeVar("T")
@@ -49,18 +50,23 @@ class DifferenceReader(HistoryReader):
         differences, commit_id = self._uncommitted(branch)
         return _shown_page(ChangeOutline, outline, differences, (commit_id,), prefix, after, delimiter, amount)
 
-    def uncommitted_summary(self, branch: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+    def uncommitted_summary(
+        self, branch: str, *, prefix: str = "", delimiter: str = "", bounds: "SummaryBounds | None" = None
+    ) -> "Summary":
         """Return how many objects and bytes :meth:`uncommitted` adds, removes and changes: in total, and with a ``delimiter`` for
-        each common prefix. Cost: as :meth:`uncommitted` of all."""
-        from graveler.lake.reading.summary import Level  # not on the path of a cold start
+        each common prefix; as far as the ``bounds`` say. Cost: as :meth:`uncommitted` of all that is summed up."""
+        from graveler.lake.reading.summary import Level, SummaryBounds  # not on the path of a cold start
+        from graveler.tree.summary import Allowance
 
-        return Level(prefix, delimiter).of_differences(self._uncommitted(branch)[0])
+        bounds = bounds or SummaryBounds()
+        allowance = None if bounds.most is None else Allowance(bounds.most)
+        return Level(prefix, delimiter).of_differences(self._uncommitted(branch, allowance)[0], bounds, allowance)
 
-    def _uncommitted(self, branch: str) -> tuple[Differences, CommitID]:
+    def _uncommitted(self, branch: str, allowance: "Allowance | None" = None) -> tuple[Differences, CommitID]:
         """Return what is staged on a branch and differs from its last commit, and the ID of that commit."""
         state = self._branches.state(branch)
         staged = StagedReader(self._staged, (state.open, *state.sealed[::-1]))
-        return uncommitted(self._tree(state.commit_id), staged), state.commit_id
+        return uncommitted(self._tree(state.commit_id), staged, allowance), state.commit_id
 
     def diff(
         self,
@@ -101,16 +107,25 @@ class DifferenceReader(HistoryReader):
         (:attr:`codec`). Costs the same."""
         return _in_ranges(partial(diff, *self._two_trees(left_id, right_id)), key_ranges)
 
-    def diff_summary(self, left_ref: str, right_ref: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+    def diff_summary(
+        self,
+        left_ref: str,
+        right_ref: str,
+        *,
+        prefix: str = "",
+        delimiter: str = "",
+        bounds: "SummaryBounds | None" = None,
+    ) -> "Summary":
         """Return how many objects and bytes :meth:`diff` adds, removes and changes: in total, and with a ``delimiter`` for each
-        common prefix.
+        common prefix; as far as the ``bounds`` say.
 
         Cost: resolving both, one table read of the commits, two metaranges, and of the ranges that differ those that overlap
         others or hold several common prefixes; a range for which the other side has nothing is not opened.
         """
-        from graveler.lake.reading.summary import Level  # not on the path of a cold start
+        from graveler.lake.reading.summary import Level, SummaryBounds  # not on the path of a cold start
 
-        return Level(prefix, delimiter).between(*self._two_trees(*self._both(left_ref, right_ref)))
+        trees = self._two_trees(*self._both(left_ref, right_ref))
+        return Level(prefix, delimiter).between(*trees, bounds or SummaryBounds())
 
     def compare(
         self,
@@ -131,13 +146,22 @@ class DifferenceReader(HistoryReader):
         differences = self._differences(self._base(left_ref, right_ref, ids), ids[1], amount)
         return self._page_of_changes(differences, ids, prefix, after, delimiter, amount)
 
-    def compare_summary(self, left_ref: str, right_ref: str, *, prefix: str = "", delimiter: str = "") -> "Summary":
+    def compare_summary(
+        self,
+        left_ref: str,
+        right_ref: str,
+        *,
+        prefix: str = "",
+        delimiter: str = "",
+        bounds: "SummaryBounds | None" = None,
+    ) -> "Summary":
         """Return the :meth:`diff_summary` of what :meth:`compare` shows. Cost: as that, and finding the base.
         :class:`InvalidError` without a common history."""
-        from graveler.lake.reading.summary import Level  # not on the path of a cold start
+        from graveler.lake.reading.summary import Level, SummaryBounds  # not on the path of a cold start
 
         ids = self._both(left_ref, right_ref)
-        return Level(prefix, delimiter).between(*self._two_trees(self._base(left_ref, right_ref, ids), ids[1]))
+        trees = self._two_trees(self._base(left_ref, right_ref, ids), ids[1])
+        return Level(prefix, delimiter).between(*trees, bounds or SummaryBounds())
 
     def _base(self, left_ref: str, right_ref: str, ids: tuple[CommitID, CommitID]) -> CommitID:
         """Return the common base of two refs, whose commits are ``ids``."""

@@ -1,7 +1,8 @@
 """Differences for users: between two commits, and of uncommitted changes. In key order, paged, rolled up by a delimiter."""
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from itertools import takewhile
+from typing import TYPE_CHECKING, TypeVar
 
 from graveler.lake.text import utf8
 from graveler.model import Change, ChangeOutline, ChangeType, Page
@@ -11,19 +12,28 @@ from graveler.tree.listing import out_of_order, prefix_end
 from graveler.tree.record import RecordCodec, identity, object_size
 from graveler.tree.tree import Tree
 
+if TYPE_CHECKING:
+    from graveler.tree.summary import Allowance
+
 T = TypeVar("T")
 Differences = Callable[[bytes, bytes | None], Iterator[Difference]]
 """``(start, end)`` → the differences with ``start <= key < end``, in key order."""
 
 
-def uncommitted(tree: Tree, staged: StagedReader) -> Differences:
-    """Return the differences that a branch's staged records make to its head's tree. Opens the ranges that they touch."""
+def uncommitted(tree: Tree, staged: StagedReader, allowance: "Allowance | None" = None) -> Differences:
+    """Return the differences that a branch's staged records make to its head's tree. Opens the ranges that they touch. Ends after
+    the staged records of an ``allowance``, whether they make a difference or not."""
 
     def differences(start: bytes, end: bytes | None) -> Iterator[Difference]:
         for keys, records in staged.chunks(start, end):
+            if allowance is not None:
+                number = sum(1 for _ in takewhile(lambda _: allowance.take(), keys))
+                keys, records = keys[:number], records[:number]
             for key, packed, committed in zip(keys, records, tree.get_many(keys), strict=True):
                 if changes_anything(committed, packed):
                     yield key, committed, packed
+            if allowance is not None and allowance.is_spent:
+                return
 
     return differences
 
@@ -50,12 +60,9 @@ def page_of_differences(
 
     With a ``delimiter``, all differences with one common prefix are shown once, by ``show_prefix``, and skipped.
     """
-    prefix_bytes, mark, after_bytes = utf8("prefix", prefix), utf8("delimiter", delimiter), utf8("after", after)
+    prefix_bytes, mark = utf8("prefix", prefix), utf8("delimiter", delimiter)
     end = prefix_end(prefix_bytes)
-    start = max(prefix_bytes, after_bytes + b"\0") if after_bytes else prefix_bytes
-    if mark and after_bytes.startswith(prefix_bytes) and (index := after_bytes.find(mark, len(prefix_bytes))) >= 0:
-        # Paths with the same common prefix would be rolled up into it, and it is not greater than ``after``.
-        start = prefix_end(after_bytes[: index + len(mark)]) or start
+    start = start_after(prefix_bytes, mark, utf8("after", after))
     results: list[T] = []
     last = b""
     while end is None or start < end:
@@ -75,6 +82,18 @@ def page_of_differences(
         else:
             break
     return Page(tuple(results))
+
+
+def start_after(prefix: bytes, delimiter: bytes, after: bytes) -> bytes:
+    """Return the key at which a page below a prefix begins that follows ``after``: a path, or a common prefix."""
+    if not after:
+        return prefix
+    if delimiter and after.startswith(prefix) and (index := after.find(delimiter, len(prefix))) >= 0:
+        # Paths with the same common prefix would be rolled up into it, and it is not greater than ``after``.
+        start = prefix_end(after[: index + len(delimiter)])
+        if start is not None:
+            return start
+    return max(prefix, after + b"\0")
 
 
 def outline(key: bytes, before: bytes | None, after: bytes | None) -> ChangeOutline:
