@@ -5,7 +5,8 @@
  */
 import { defineConfig } from "vite";
 
-const server = process.env.GRAVELER_SERVER ?? "http://127.0.0.1:8000";
+// The server lets a session change something from its own pages only, so it has to see the name that the browser sees.
+const server = { target: process.env.GRAVELER_SERVER ?? "http://127.0.0.1:8000", changeOrigin: false };
 
 export default defineConfig({
   base: "./",

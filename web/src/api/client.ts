@@ -112,10 +112,17 @@ function storeSentence(text: string): string {
 
 let running = 0;
 const queue: (() => void)[] = [];
+let busyChanged: ((busy: boolean) => void) | undefined;
+
+/** Sets what is called when the first request starts and when the last one has ended. */
+export function onBusy(action: ((busy: boolean) => void) | undefined): void {
+  busyChanged = action;
+}
 
 async function turn(signal: AbortSignal | null | undefined): Promise<void> {
   if (running < MOST_AT_ONCE) {
     running += 1;
+    if (running === 1) busyChanged?.(true);
     return;
   }
   await new Promise<void>((resolve, reject) => {
@@ -132,8 +139,12 @@ async function turn(signal: AbortSignal | null | undefined): Promise<void> {
 
 function end(): void {
   const next = queue.shift();
-  if (next) next();
-  else running -= 1;
+  if (next) {
+    next();
+    return;
+  }
+  running -= 1;
+  if (!running) busyChanged?.(false);
 }
 
 async function send(url: string, init: RequestInit, ours: boolean): Promise<Response> {

@@ -10,24 +10,16 @@ import type {
   MergePreview,
   ObjectStats,
   ObjectStatsList,
+  Ref,
+  RefDescription,
   RefList,
   Reflog,
   Repository,
+  RepositoryCreation,
   RepositoryList,
   SummaryDocument,
   UsageDocument,
 } from "./schema";
-
-/** A ref, resolved: what the frame of every page of a repository shows. */
-export interface ResolvedRef {
-  readonly id: string;
-  readonly type: "branch" | "tag" | "commit" | "expression";
-  readonly commit_id: string;
-  readonly commit: Commit | null;
-  readonly uncommitted: boolean | null;
-  readonly protected: boolean;
-  readonly read_only: boolean;
-}
 
 type Signal = AbortSignal | undefined;
 
@@ -45,8 +37,11 @@ export const getConfig = (signal?: Signal) => request<Config>("GET", "config", {
 
 export const login = (keyId: string, secret: string, untilClosed: boolean) =>
   request<unknown>("POST", "auth/login", {
-    body: { access_key_id: keyId, secret_access_key: secret, session: untilClosed ? "window" : "day" },
+    body: { access_key_id: keyId, secret_access_key: secret, session: untilClosed ? "window" : "twelve_hours" },
   });
+
+/** Exchanges the one-time code of `graveler ui` for its session. */
+export const loginByCode = (code: string) => request<void>("POST", "auth/ui", { body: { code } });
 
 export const logout = () => request<void>("POST", "auth/logout");
 
@@ -55,11 +50,11 @@ export const listRepositories = (query: PageQuery & { search?: string }, signal?
 
 export const getRepository = (name: string, signal?: Signal) => request<Repository>("GET", repository(name), { signal });
 
-export const createRepository = (body: { name: string; storage_namespace: string; default_branch?: string }) =>
+export const createRepository = (body: Pick<RepositoryCreation, "name" | "storage_namespace"> & Partial<RepositoryCreation>) =>
   request<Repository>("POST", "repositories", { body });
 
 export const getRef = (name: string, ref: string, signal?: Signal) =>
-  request<ResolvedRef>("GET", repository(name, "refs", ref), { signal });
+  request<RefDescription>("GET", repository(name, "refs", ref), { signal });
 
 export const listObjects = (
   name: string,
@@ -108,6 +103,22 @@ export const listTags = (name: string, query: PageQuery, signal?: Signal) =>
 
 export const createBranch = (name: string, branch: string, source: string) =>
   request<unknown>("POST", repository(name, "branches"), { body: { name: branch, source } });
+
+export const renameBranch = (name: string, branch: string, to: string) =>
+  request<Ref>("POST", repository(name, "branches", branch, "rename"), { body: { name: to } });
+
+/** Deletes a branch, if `at` is still its commit. */
+export const deleteBranch = (name: string, branch: string, at: string) =>
+  request<void>("DELETE", repository(name, "branches", branch), { query: { at } });
+
+/** Moves a branch without uncommitted changes to the commit of a ref. */
+export const moveBranch = (name: string, branch: string, ref: string) =>
+  request<void>("PUT", repository(name, "branches", branch, "hard_reset"), { query: { ref } });
+
+export const createTag = (name: string, tag: string, ref: string) =>
+  request<Ref>("POST", repository(name, "tags"), { body: { id: tag, ref } });
+
+export const deleteTag = (name: string, tag: string) => request<void>("DELETE", repository(name, "tags", tag));
 
 export const diffRefs = (
   name: string,

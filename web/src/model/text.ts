@@ -58,6 +58,13 @@ const formats = (options: Intl.DateTimeFormatOptions) =>
 const DAYS = formats({ day: "numeric", month: "short", year: "numeric" });
 const TIMES = formats({ dateStyle: "medium", timeStyle: "long" });
 
+/** Returns how long ago a time (Unix seconds) is, for a sentence: `3 h ago`, `now`, `on 3 Nov 2026`. */
+export function agoInWords(time: number, now: number): string {
+  const words = ago(time, now);
+  if (words === "now") return words;
+  return /^\d+ [a-z]+$/.test(words) ? `${words} ago` : `on ${words}`;
+}
+
 /** Returns a day, such as `3 Nov 2026`, in the reader's zone or in UTC. */
 export function date(time: number, utc = false): string {
   return DAYS[utc ? 1 : 0].format(time * 1000);

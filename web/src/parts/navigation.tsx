@@ -36,6 +36,11 @@ export function visit(url: string, replace = false): void {
   if (before.screen !== address.value.screen || before.subject !== address.value.subject) scrollTo(0, 0);
 }
 
+/** Returns the present address as a path of this origin, such as a sign-in's `next=`. */
+export function presentPath(): string {
+  return location.pathname + location.search;
+}
+
 /** Changes parameters of the present address; an empty value removes one. */
 export function setQuery(changes: Readonly<Record<string, string>>, replace = false): void {
   go({ ...address.value, query: { ...address.value.query, ...changes } }, replace);

@@ -8,6 +8,8 @@ export const theme = signal<Theme>(remembered("theme", ["system", "light", "dark
 export const density = signal<Density>(remembered("density", ["normal", "compact"]));
 /** Whether times are shown in UTC instead of the reader's zone; for this visit only. */
 export const utc = signal(false);
+/** Whether single keys do something; for this visit only. */
+export const keysOn = signal(true);
 
 function remembered<T extends string>(name: string, allowed: readonly [T, ...T[]]): T {
   try {

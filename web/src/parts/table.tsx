@@ -81,21 +81,23 @@ export function Table({ label, columns, rows, row, more, rest }: TableProps) {
     );
   }
   return (
-    <table aria-label={label} aria-rowcount={rows + 1}>
-      <thead>
-        <tr aria-rowindex={1}>
-          {columns.map((column, index) => (
-            <th key={index} scope="col" class={column.kind}>
-              {column.title}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody ref={frame}>
-        {drawn.above > 0 && <tr key="above" aria-hidden="true" class="space" style={{ height: `${drawn.above}px` }} />}
-        {drawnRows}
-        {drawn.below > 0 && <tr key="below" aria-hidden="true" class="space" style={{ height: `${drawn.below}px` }} />}
-      </tbody>
-    </table>
+    <div class="table">
+      <table aria-label={label} aria-rowcount={rows + 1}>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map((column, index) => (
+              <th key={index} scope="col" class={column.kind}>
+                {column.title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody ref={frame}>
+          {drawn.above > 0 && <tr key="above" aria-hidden="true" class="space" style={{ height: `${drawn.above}px` }} />}
+          {drawnRows}
+          {drawn.below > 0 && <tr key="below" aria-hidden="true" class="space" style={{ height: `${drawn.below}px` }} />}
+        </tbody>
+      </table>
+    </div>
   );
 }

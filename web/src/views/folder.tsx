@@ -7,7 +7,7 @@ import { Failure, Name, Waiting, When } from "../parts/basics";
 import { Link, useTitle } from "../parts/navigation";
 import { useResource } from "../parts/resource";
 import { type Column, type Row, Table } from "../parts/table";
-import { useShownRef } from "./frame";
+import { useShownRef } from "./shown-ref";
 
 const COLUMNS: readonly Column[] = [{ title: "Name", kind: "name" }, { title: "Size", kind: "number" }, { title: "Written" }];
 
@@ -15,7 +15,7 @@ const COLUMNS: readonly Column[] = [{ title: "Name", kind: "name" }, { title: "S
 export function Folder({ address }: { readonly address: Address }) {
   const { repository, query } = address;
   const prefix = query.path ?? "";
-  const { ref, error } = useShownRef(address);
+  const { ref, error } = useShownRef();
   useTitle(prefix, repository);
   const page = useResource(ref === null ? null : `${repository} ${ref} ${prefix}`, (signal) =>
     listObjects(repository, ref ?? "", { prefix, delimiter: "/", amount: 1000 }, signal),

@@ -1,35 +1,63 @@
-/** What stands on every screen: the bar with the repository's sections, the bar with the ref, and the sign-in that a 401 needs. */
+/** What stands on every screen: the bar with the repository's sections, the bar with the ref, keys, and the sign-in that a 401 needs. */
+import "./frame.css";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { onSignInNeeded } from "../api/client";
-import { getRepository } from "../api/endpoints";
-import type { Address, Screen } from "../model/addresses";
+import { onBusy, onSignInNeeded } from "../api/client";
+import type { Address } from "../model/addresses";
+import { folders } from "../model/text";
 import { Name } from "../parts/basics";
-import { Link } from "../parts/navigation";
-import { useResource } from "../parts/resource";
+import { focusFilter, focusRow, useKeys } from "../parts/keys";
+import { go, Link, type Target } from "../parts/navigation";
+import { GoTo } from "./go-to";
+import { KeyList } from "./key-list";
+import { RefBar } from "./ref-bar";
+import { SECTIONS } from "./sections";
+import { askToSignIn, onSignInElsewhere, user } from "./session";
+import { type ShownRef, ShownRefContext, useLoadedRef, useShownRef } from "./shown-ref";
 import { SignInOver } from "./sign-in";
 import { User } from "./user";
 
-const SECTIONS: readonly (readonly [screen: Screen, title: string, includes: readonly Screen[]])[] = [
-  ["objects", "Data", ["objects", "object"]],
-  ["commits", "History", ["commits", "commit"]],
-  ["uncommitted", "Changes", ["uncommitted"]],
-  ["compare", "Compare", ["compare"]],
-  ["branches", "Branches", ["branches", "revert", "reflog"]],
-  ["tags", "Tags", ["tags"]],
-];
-
-/** The ref that an address names; empty where none is in it. */
-export function refOf(address: Address): string {
-  return address.query.ref ?? "";
-}
-
 /** Draws the frame around a screen. */
 export function Frame({ address, children }: { readonly address: Address; readonly children: ComponentChildren }) {
+  const signedIn = useSignIn();
+  const shown = useLoadedRef(address);
+  return (
+    <ShownRefContext.Provider value={shown}>
+      <button type="button" class="skip" onClick={focusContent}>
+        Skip to the content
+      </button>
+      <BusyLine />
+      <header class="bar">
+        <Link to={{ screen: "repositories" }} class="home">
+          graveler
+        </Link>
+        {address.repository && <Sections address={address} shown={shown} />}
+        <Boxes address={address} />
+        <User />
+      </header>
+      {address.repository && <RefBar address={address} />}
+      <div id="content" tabIndex={-1}>
+        {children}
+      </div>
+      {signedIn && <SignInOver done={signedIn} />}
+    </ShownRefContext.Provider>
+  );
+}
+
+function focusContent(): void {
+  document.getElementById("content")?.focus();
+}
+
+/** Waits for a 401; returns what ends the sign-in over the page while there is one. Who never was signed in gets the sign-in's screen. */
+function useSignIn(): (() => void) | undefined {
   const [signedIn, setSignedIn] = useState<(() => void) | undefined>();
   useEffect(() => {
     let running: Promise<void> | undefined;
     onSignInNeeded(() => {
+      if (!user.value) {
+        askToSignIn();
+        return new Promise<void>(() => undefined); // its component is gone with the screen
+      }
       running ??= new Promise<void>((resolve) => {
         setSignedIn(() => () => {
           setSignedIn(undefined);
@@ -41,39 +69,42 @@ export function Frame({ address, children }: { readonly address: Address; readon
     });
     return () => onSignInNeeded(undefined);
   }, []);
-  return (
-    <>
-      <a class="skip" href="#content">
-        Skip to the content
-      </a>
-      <header class="bar">
-        <Link to={{ screen: "repositories" }} class="home">
-          graveler
-        </Link>
-        {address.repository && <Sections address={address} />}
-        <User />
-      </header>
-      <div id="content" tabIndex={-1}>
-        {children}
-      </div>
-      {signedIn && <SignInOver done={signedIn} />}
-    </>
-  );
+  useEffect(() => onSignInElsewhere(() => signedIn?.()), [signedIn]);
+  return signedIn;
 }
 
-function Sections({ address }: { readonly address: Address }) {
+const LATE_MS = 150;
+
+function BusyLine() {
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    onBusy((busy) => {
+      clearTimeout(timer);
+      if (busy) timer = setTimeout(() => setLate(true), LATE_MS);
+      else setLate(false);
+    });
+    return () => {
+      clearTimeout(timer);
+      onBusy(undefined);
+    };
+  }, []);
+  return <div class="busy" hidden={!late} />;
+}
+
+function Sections({ address, shown }: { readonly address: Address; readonly shown: ShownRef }) {
   const { repository } = address;
-  const ref = refOf(address);
+  const query = { ref: shown.ref ?? "" };
   return (
     <>
-      <Link to={{ screen: "objects", repository }} class="repository">
+      <Link to={{ screen: "objects", repository, query }} class="repository">
         <Name text={repository} most={40} />
       </Link>
       <nav aria-label="Sections">
-        {SECTIONS.map(([screen, title, includes]) => (
+        {SECTIONS.map(({ screen, title, includes }) => (
           <Link
             key={screen}
-            to={{ screen, repository, query: { ref } }}
+            to={{ screen, repository, query }}
             aria-current={includes.includes(address.screen) ? "page" : undefined}
           >
             {title}
@@ -84,9 +115,53 @@ function Sections({ address }: { readonly address: Address }) {
   );
 }
 
-/** Returns the ref that a screen shows: the address's, or else the repository's default branch, once that is known. */
-export function useShownRef(address: Address): { readonly ref: string | null; readonly error: unknown } {
-  const named = refOf(address);
-  const repository = useResource(named ? null : address.repository, (signal) => getRepository(address.repository, signal));
-  return { ref: named || repository.value?.default_branch || null, error: repository.error };
+/** Returns where `u` leads: the folder above, the repository's root, the repositories. */
+function above({ screen, repository, query }: Address, ref: string): Target {
+  const path = query.path ?? "";
+  const inRepository = { repository, query: { ref } } as const;
+  if ((screen === "objects" || screen === "object") && path) {
+    const folder = folders(path.replace(/\/$/, "")).at(-1)?.[1] ?? "";
+    return { screen: "objects", repository, query: { ref, path: folder } };
+  }
+  if (screen === "commit") return { screen: "commits", ...inRepository };
+  if (screen === "revert" || screen === "reflog") return { screen: "branches", ...inRepository };
+  return screen === "objects" || !repository ? { screen: "repositories" } : { screen: "objects", ...inRepository };
+}
+
+type Box = "" | "go" | "path" | "keys";
+
+function Boxes({ address }: { readonly address: Address }) {
+  const ref = useShownRef().ref ?? "";
+  const { repository } = address;
+  const [box, setBox] = useState<Box>("");
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
+      if (document.querySelector("dialog[open]")) return;
+      event.preventDefault();
+      setBox("go");
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  const sections = SECTIONS.map(({ key, screen }) => [`g ${key}`, () => go({ screen, repository, query: { ref } })]);
+  useKeys({
+    "?": () => setBox("keys"),
+    "/": focusFilter,
+    j: () => focusRow(1),
+    k: () => focusRow(-1),
+    u: () => go(above(address, ref)),
+    "g r": () => go({ screen: "repositories" }),
+    ...(repository ? { t: () => setBox("path"), ...Object.fromEntries(sections) } : {}),
+  });
+  const close = () => setBox("");
+  return (
+    <>
+      <button type="button" class="quiet go-button" aria-haspopup="dialog" onClick={() => setBox("go")}>
+        Go to <kbd>Ctrl K</kbd>
+      </button>
+      {(box === "go" || box === "path") && <GoTo address={address} paths={box === "path"} close={close} />}
+      {box === "keys" && <KeyList close={close} />}
+    </>
+  );
 }

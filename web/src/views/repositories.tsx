@@ -1,10 +1,15 @@
 /** The list of repositories, and the first minute of a lake that has none. */
-import { useCallback, useState } from "preact/hooks";
-import { listRepositories } from "../api/endpoints";
-import type { Repository } from "../api/schema";
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { createRepository, getConfig, getRef, getUsage, listRepositories } from "../api/endpoints";
+import { isAbort } from "../api/errors";
+import type { RefDescription, Repository, UsageDocument } from "../api/schema";
 import type { Address } from "../model/addresses";
-import { Code, Failure, Name, Waiting, When } from "../parts/basics";
-import { Link, setQuery, useTitle } from "../parts/navigation";
+import { size, subject } from "../model/text";
+import { Code, CommitId, Failure, Name, Waiting, When } from "../parts/basics";
+import { useDebounced } from "../parts/debounced";
+import { Dialog } from "../parts/dialog";
+import { go, Link, setQuery, useTitle } from "../parts/navigation";
+import { pageOf, usePages } from "../parts/pages";
 import { useResource } from "../parts/resource";
 import { type Column, type Row, Table } from "../parts/table";
 
@@ -12,67 +17,114 @@ const PAGE = 100;
 const COLUMNS: readonly Column[] = [
   { title: "Name", kind: "name" },
   { title: "Default branch" },
-  { title: "Created" },
+  { title: "Last commit" },
+  { title: "When" },
+  { title: "Size", kind: "number" },
   { title: "State" },
 ];
 
 /** The repositories whose names contain `search`. */
 export function Repositories({ address }: { readonly address: Address }) {
   useTitle("Repositories");
-  const search = address.query.search ?? "";
-  const [further, setFurther] = useState<readonly Repository[]>([]);
-  const page = useResource(search, async (signal) => {
-    setFurther([]);
-    return listRepositories({ search, amount: PAGE, after: address.query.after }, signal);
-  });
-  const [next, setNext] = useState<string>();
-  const more = useCallback(() => {
-    const after = next ?? page.value?.pagination.next_offset;
-    if (!after) return;
-    listRepositories({ search, amount: PAGE, after }).then((document) => {
-      setFurther((before) => [...before, ...document.results]);
-      setNext(document.pagination.next_offset);
-    });
-  }, [search, next, page.value]);
-  const repositories = [...(page.value?.results ?? []), ...further];
-  const hasMore = next === undefined ? page.value?.pagination.has_more : next !== "";
+  const search = useDebounced(address.query.search ?? "");
+  const [creating, setCreating] = useState(false);
+  const list = usePages(JSON.stringify([search, address.query.after ?? ""]), async (after, signal) =>
+    pageOf(await listRepositories({ search, amount: PAGE, after: after || address.query.after }, signal)),
+  );
+  const details = useDetails();
+  const { load } = details;
+  const { items: rows } = list;
+  const rest = useCallback((first: number, end: number) => load(rows.slice(first, end)), [load, rows]);
   return (
     <main>
       <div class="heading">
         <h1>Repositories</h1>
-        <input
-          type="search"
-          aria-label="Search repositories"
-          placeholder="Search names"
-          value={search}
-          onInput={(event) => setQuery({ search: event.currentTarget.value, after: "" }, true)}
-        />
+        <span class="heading-end">
+          <input
+            type="search"
+            aria-label="Search repositories"
+            placeholder="Search names"
+            value={address.query.search ?? ""}
+            onInput={(event) => setQuery({ search: event.currentTarget.value, after: "" }, true)}
+          />
+          <button type="button" onClick={() => setCreating(true)}>
+            New repository
+          </button>
+        </span>
       </div>
-      {page.error !== undefined && <Failure error={page.error} retry={page.reload} />}
-      {!page.value && page.pending && <Waiting>Loading the repositories…</Waiting>}
-      {page.value && !repositories.length && (search ? <p>No repository's name contains “{search}”.</p> : <EmptyLake />)}
-      {repositories.length > 0 && (
+      {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
+      {list.pending && !rows.length && <Waiting>Loading the repositories…</Waiting>}
+      {list.loaded && !rows.length && (search ? <p>No repository's name contains “{search}”.</p> : <EmptyLake />)}
+      {rows.length > 0 && (
         <Table
           label="Repositories"
           columns={COLUMNS}
-          rows={repositories.length}
-          row={(number) => rowOf(repositories[number] as Repository)}
-          more={hasMore ? more : undefined}
+          rows={rows.length}
+          row={(number) => rowOf(rows[number] as Repository, details.of)}
+          more={list.more}
+          rest={rest}
         />
       )}
+      {creating && <NewRepository close={() => setCreating(false)} />}
     </main>
   );
 }
 
-function rowOf(repository: Repository): Row {
+interface Details {
+  readonly head?: RefDescription | "none";
+  readonly usage?: UsageDocument | "none";
+}
+
+/** What the rows in sight show beyond the list: each is asked for once, when it has come to rest. */
+function useDetails(): { readonly of: ReadonlyMap<string, Details>; readonly load: (rows: readonly Repository[]) => void } {
+  const [of, setOf] = useState<ReadonlyMap<string, Details>>(new Map());
+  const [abort] = useState(() => new AbortController());
+  const [asked] = useState(() => new Set<string>());
+  useEffect(() => () => abort.abort(), [abort]);
+  const load = useCallback(
+    (rows: readonly Repository[]) => {
+      const note = (id: string, part: Details) => setOf((before) => new Map(before).set(id, { ...before.get(id), ...part }));
+      for (const { id, default_branch } of rows) {
+        if (asked.has(id)) continue;
+        asked.add(id);
+        getRef(id, default_branch, abort.signal).then(
+          (head) => note(id, { head }),
+          (error: unknown) => !isAbort(error) && note(id, { head: "none" }),
+        );
+        getUsage(id, default_branch, {}, abort.signal).then(
+          (usage) => note(id, { usage }),
+          (error: unknown) => !isAbort(error) && note(id, { usage: "none" }),
+        );
+      }
+    },
+    [abort, asked],
+  );
+  return { of, load };
+}
+
+function rowOf(repository: Repository, details: ReadonlyMap<string, Details>): Row {
+  const { id, default_branch } = repository;
+  const { head, usage } = details.get(id) ?? {};
+  const commit = head === undefined || head === "none" ? undefined : head.commit;
+  const isEmpty = commit !== undefined && !commit.parents.length;
   return {
-    key: repository.id,
+    key: id,
     cells: [
-      <Link key="name" to={{ screen: "objects", repository: repository.id }}>
-        <Name text={repository.id} />
+      <Link key="name" to={{ screen: "objects", repository: id, query: { ref: default_branch } }}>
+        <Name text={id} />
       </Link>,
-      <Name key="branch" text={repository.default_branch} most={40} />,
-      <When key="created" time={repository.creation_date} />,
+      <Name key="branch" text={default_branch} most={40} />,
+      commit && !isEmpty ? (
+        <span key="commit">
+          <CommitId repository={id} id={commit.id} /> <Name text={subject(commit.message)} most={48} />
+        </span>
+      ) : isEmpty ? (
+        <span class="hint">nothing committed yet</span>
+      ) : (
+        head === "none" && "–"
+      ),
+      commit && !isEmpty ? <When time={commit.creation_date} /> : "",
+      usage === "none" ? "–" : usage && size(usage.size_bytes),
       repository.read_only ? "read-only" : "",
     ],
   };
@@ -81,9 +133,74 @@ function rowOf(repository: Repository): Row {
 function EmptyLake() {
   return (
     <section class="prose">
-      <p>This lake has no repository yet. Either of these makes one:</p>
+      <p>This lake has no repository yet. “New repository” makes one, and so does either of these:</p>
       <Code text="graveler demo" />
       <Code text="graveler repo create lakefs://sales" />
     </section>
+  );
+}
+
+function NewRepository({ close }: { readonly close: () => void }) {
+  const config = useResource("config", getConfig);
+  const [name, setName] = useState("");
+  const [namespace, setNamespace] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const prefix = config.value?.storage_config.default_namespace_prefix;
+  const shown = namespace ?? (prefix === undefined ? "" : `${prefix}/${name}`);
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const fields = new FormData(event.currentTarget as HTMLFormElement);
+    setBusy(true);
+    setError(undefined);
+    createRepository({
+      name,
+      storage_namespace: shown,
+      default_branch: String(fields.get("branch")),
+      sample_data: fields.get("sample") === "on",
+    })
+      .then(
+        ({ id, default_branch }) => go({ screen: "objects", repository: id, query: { ref: default_branch } }),
+        (reason: unknown) => setError(reason),
+      )
+      .finally(() => setBusy(false));
+  };
+  return (
+    <Dialog label="New repository" close={close}>
+      <h2>New repository</h2>
+      <form class="form" onSubmit={submit}>
+        <label>
+          Name
+          <input
+            required
+            spellcheck={false}
+            autocomplete="off"
+            value={name}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </label>
+        <label>
+          Storage namespace: where its objects are stored
+          <input required spellcheck={false} value={shown} onInput={(event) => setNamespace(event.currentTarget.value)} />
+        </label>
+        <label>
+          Default branch
+          <input name="branch" required spellcheck={false} defaultValue="main" />
+        </label>
+        <label class="choice">
+          <input name="sample" type="checkbox" />
+          With sample data, 1.1 MB
+        </label>
+        {error !== undefined && <Failure error={error} />}
+        <div class="buttons">
+          <button type="submit" class="primary" disabled={busy}>
+            {busy ? "Creating…" : "Create"}
+          </button>
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
   );
 }

@@ -1,18 +1,25 @@
-/** Signing in with an access key: as a screen, and over a page whose session has ended. */
-import { useState } from "preact/hooks";
-import { login } from "../api/endpoints";
+/** Signing in with an access key, or with the address that `graveler ui` shows: as a screen, and over a page whose session has ended. */
+import { useEffect, useState } from "preact/hooks";
+import { login, loginByCode } from "../api/endpoints";
 import { type Address, safeNext } from "../model/addresses";
 import { Failure } from "../parts/basics";
+import { Dialog } from "../parts/dialog";
 import { href, useTitle, visit } from "../parts/navigation";
+import { announceSignIn } from "./session";
 
 /** The sign-in screen; afterwards the page goes to `next`, or to the repositories. */
 export function SignIn({ address }: { readonly address: Address }) {
   useTitle("Sign in");
   const next = safeNext(address.query.next ?? "");
+  const done = () => {
+    announceSignIn();
+    visit(next || href({ screen: "repositories" }), true);
+  };
+  const [code] = useState(takeCode);
   return (
     <main class="sign-in">
       <h1>graveler</h1>
-      <SignInForm done={() => visit(next || href({ screen: "repositories" }), true)} />
+      {code ? <CodeSignIn code={code} done={done} /> : <Form done={done} />}
     </main>
   );
 }
@@ -20,14 +27,35 @@ export function SignIn({ address }: { readonly address: Address }) {
 /** The same form over the page, which goes on where it was. */
 export function SignInOver({ done }: { readonly done: () => void }) {
   return (
-    <dialog class="over" open aria-label="Sign in">
+    <Dialog label="Sign in">
       <p>Your session has ended. Sign in to go on where you were.</p>
-      <SignInForm done={done} />
-    </dialog>
+      <Form
+        done={() => {
+          announceSignIn();
+          done();
+        }}
+      />
+    </Dialog>
   );
 }
 
-function SignInForm({ done }: { readonly done: () => void }) {
+/** Returns the one-time code of the address's fragment, and removes it from the address and the history. */
+function takeCode(): string {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code") ?? "";
+  if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+  return code;
+}
+
+function CodeSignIn({ code, done }: { readonly code: string; readonly done: () => void }) {
+  const [error, setError] = useState<unknown>();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the code is good once.
+  useEffect(() => {
+    loginByCode(code).then(done, setError);
+  }, []);
+  return error === undefined ? <p role="status">Signing in…</p> : <Failure error={error} />;
+}
+
+function Form({ done }: { readonly done: () => void }) {
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   const submit = (event: SubmitEvent) => {

@@ -1,36 +1,38 @@
 /** Who is signed in, and what the page remembers about its looks. */
-import { getUser, logout } from "../api/endpoints";
-import { Name } from "../parts/basics";
-import { href, visit } from "../parts/navigation";
+import { useEffect, useState } from "preact/hooks";
+import { getUser } from "../api/endpoints";
+import { Failure, Name } from "../parts/basics";
+import { Icon } from "../parts/icons";
 import { useResource } from "../parts/resource";
-import { density, type Theme, theme, utc } from "../parts/settings";
+import { density, keysOn, type Theme, theme, utc } from "../parts/settings";
+import { signIns, signOut, user } from "./session";
 
 const THEMES: readonly Theme[] = ["system", "light", "dark"];
 
 /** A menu with the user's name. */
 export function User() {
-  const user = useResource("user", (signal) => getUser(signal));
+  const present = useResource(`user ${signIns.value}`, getUser);
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    if (present.value) user.value = present.value;
+  }, [present.value]);
   const name = user.value?.user.id ?? "";
-  const leave = () => {
-    logout().finally(() => {
-      announceSignOut();
-      visit(href({ screen: "login" }));
-    });
-  };
   return (
     <details class="menu user">
-      <summary>{name ? <Name text={name} most={24} /> : "Settings"}</summary>
+      <summary>
+        {name ? <Name text={name} most={24} /> : "Settings"} <Icon name="down" />
+      </summary>
       <div class="menu-body">
         <fieldset>
           <legend>Theme</legend>
           {THEMES.map((value) => (
-            <label key={value}>
+            <label key={value} class="choice">
               <input type="radio" name="theme" checked={theme.value === value} onChange={() => (theme.value = value)} />
               {value[0]?.toUpperCase() + value.slice(1)}
             </label>
           ))}
         </fieldset>
-        <label>
+        <label class="choice">
           <input
             type="checkbox"
             checked={density.value === "compact"}
@@ -38,22 +40,21 @@ export function User() {
           />
           Compact rows
         </label>
-        <label>
+        <label class="choice">
           <input type="checkbox" checked={utc.value} onChange={(event) => (utc.value = event.currentTarget.checked)} />
           Times in UTC
         </label>
-        <button type="button" onClick={leave}>
+        <label class="choice">
+          <input type="checkbox" checked={keysOn.value} onChange={(event) => (keysOn.value = event.currentTarget.checked)} />
+          <span>
+            Single keys; <kbd>?</kbd> lists them
+          </span>
+        </label>
+        <button type="button" onClick={() => signOut().catch(setError)}>
           Sign out
         </button>
+        {error !== undefined && <Failure error={error} />}
       </div>
     </details>
   );
 }
-
-const channel = new BroadcastChannel("graveler");
-
-function announceSignOut(): void {
-  channel.postMessage("signed out");
-}
-
-channel.onmessage = () => visit(href({ screen: "login" }), true);
