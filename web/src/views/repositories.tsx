@@ -12,6 +12,7 @@ import { go, Link, setQuery, useTitle } from "../parts/navigation";
 import { pageOf, usePages } from "../parts/pages";
 import { useResource } from "../parts/resource";
 import { type Column, type Row, Table } from "../parts/table";
+import { isAdmin } from "./session";
 
 const PAGE = 100;
 const COLUMNS: readonly Column[] = [
@@ -47,9 +48,11 @@ export function Repositories({ address }: { readonly address: Address }) {
             value={address.query.search ?? ""}
             onInput={(event) => setQuery({ search: event.currentTarget.value, after: "" }, true)}
           />
-          <button type="button" onClick={() => setCreating(true)}>
-            New repository
-          </button>
+          {isAdmin.value && (
+            <button type="button" onClick={() => setCreating(true)}>
+              New repository
+            </button>
+          )}
         </span>
       </div>
       {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}

@@ -1,7 +1,7 @@
 /** Who is signed in, in this tab; the other tabs hear of each sign-in and sign-out. */
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { logout } from "../api/endpoints";
-import type { CurrentUser } from "../api/schema";
+import type { CurrentUserRights } from "../api/schema";
 import { address, go, presentPath, visit } from "../parts/navigation";
 
 type News = "signed in" | "signed out";
@@ -10,7 +10,13 @@ const channel = new BroadcastChannel("graveler");
 const listeners = new Set<() => void>();
 
 /** The user, once the server has said who it is; undefined while nobody is signed in. */
-export const user = signal<CurrentUser | undefined>(undefined);
+export const user = signal<CurrentUserRights | undefined>(undefined);
+
+/** Whether the user's role allows changes; true while it is unknown, since the server decides. */
+export const isWriter = computed(() => user.value?.role !== "reader");
+
+/** Whether the user's role allows changes of repositories and keys; true while it is unknown. */
+export const isAdmin = computed(() => user.value === undefined || user.value.role === "admin");
 
 /** The number of sign-ins, here and in other tabs; the user is asked for again after each. */
 export const signIns = signal(0);

@@ -1,6 +1,7 @@
 /** Who is signed in, and what the page remembers about its looks. */
 import { useEffect, useState } from "preact/hooks";
 import { getUser } from "../api/endpoints";
+import type { CurrentUserRights } from "../api/schema";
 import { Failure, Name } from "../parts/basics";
 import { Icon } from "../parts/icons";
 import { useResource } from "../parts/resource";
@@ -23,6 +24,7 @@ export function User() {
         {name ? <Name text={name} most={24} /> : "Settings"} <Icon name="down" />
       </summary>
       <div class="menu-body">
+        {user.value && <Rights user={user.value} />}
         <fieldset>
           <legend>Theme</legend>
           {THEMES.map((value) => (
@@ -56,5 +58,24 @@ export function User() {
         {error !== undefined && <Failure error={error} />}
       </div>
     </details>
+  );
+}
+
+function Rights({ user: { role, repositories, branches } }: { readonly user: CurrentUserRights }) {
+  return (
+    <p class="rights">
+      {role === "admin" ? "Admin" : role === "writer" ? "Writer" : "Reader"}
+      <Patterns title="of repositories" patterns={repositories} />
+      <Patterns title="changes branches" patterns={branches} />
+    </p>
+  );
+}
+
+function Patterns({ title, patterns }: { readonly title: string; readonly patterns: readonly string[] }) {
+  if (!patterns.length) return null;
+  return (
+    <span class="hint">
+      {title} <Name text={patterns.join(", ")} />
+    </span>
   );
 }
