@@ -13,8 +13,8 @@ import { Link, setQuery, useTitle } from "../parts/navigation";
 import { pageOf, usePages } from "../parts/pages";
 import { type Column, type Row, Table } from "../parts/table";
 import { Marks } from "./change-totals";
-import { useShownRef } from "./frame";
 import { GraphCell } from "./history-graph";
+import { useShownRef } from "./shown-ref";
 import "./history.css";
 
 const FIRST_PAGE = 200;
@@ -29,7 +29,7 @@ type Logged = Required<Pick<LoggedCommit, "id" | "parents" | "message" | "commit
 /** The commits that the address's ref reaches. */
 export function History({ address }: { readonly address: Address }) {
   const { repository, query } = address;
-  const { ref, error } = useShownRef(address);
+  const { ref, error } = useShownRef();
   useTitle("History", ref ?? "", repository);
   const filters = FILTERS.map((name) => query[name] ?? "");
   const filtered = filters.some(Boolean);
