@@ -2968,6 +2968,7 @@ export interface components {
          * @description One difference. A common prefix, which stands for many objects, has no ``size_bytes``.
          */
         Diff: {
+            left?: components["schemas"]["DiffLeftStat"];
             path: string;
             /** @enum {unknown} */
             path_type: "common_prefix" | "object";
@@ -2975,6 +2976,19 @@ export interface components {
             size_bytes?: number;
             /** @enum {unknown} */
             type: "added" | "changed" | "conflict" | "prefix_changed" | "removed";
+        };
+        /**
+         * DiffLeftStat
+         * @description The properties of an object on the left side, with its size there.
+         */
+        DiffLeftStat: {
+            checksum: string;
+            content_type: string;
+            metadata: {
+                [key: string]: string;
+            };
+            mtime: number;
+            size_bytes: number;
         };
         /**
          * DiffList
@@ -4597,10 +4611,16 @@ export interface components {
         };
         /**
          * SummaryDocument
-         * @description The totals of a difference: objects and bytes, overall and by common prefix.
+         * @description The totals of a difference: objects and bytes, overall and by common prefix. With ``amount``, overall is of the page, which
+         *         has a ``pagination``, and says how its common prefixes are sorted. ``more`` is there if ``most`` ended the sum.
          */
         SummaryDocument: {
+            /** @enum {unknown} */
+            more?: true;
+            pagination?: components["schemas"]["Pagination"];
             results: components["schemas"]["SummaryPartDocument"][];
+            /** @enum {unknown} */
+            sort?: "bytes" | "path";
             total: components["schemas"]["Totals"];
         };
         /**
@@ -4911,6 +4931,7 @@ export type DeletedRepositoryDocument = components['schemas']['DeletedRepository
 export type DeletedRepositoryList = components['schemas']['DeletedRepositoryList'];
 export type Deletes = components['schemas']['Deletes'];
 export type Diff = components['schemas']['Diff'];
+export type DiffLeftStat = components['schemas']['DiffLeftStat'];
 export type DiffList = components['schemas']['DiffList'];
 export type DiffObjectStat = components['schemas']['DiffObjectStat'];
 export type DumpDocument = components['schemas']['DumpDocument'];
@@ -10244,6 +10265,8 @@ export interface operations {
                 /** @description only results that start with this */
                 prefix?: string;
                 delimiter?: string;
+                include_left_stats?: boolean;
+                include_right_stats?: boolean;
             };
             header?: never;
             path: {
@@ -10326,6 +10349,14 @@ export interface operations {
             query?: {
                 prefix?: string;
                 delimiter?: string;
+                /** @description with `amount`: only prefixes after this: the `next_offset` of the page before */
+                after?: string;
+                /** @description with a `delimiter`: a page of so many common prefixes, and its total; 0 and -1 mean 100 */
+                amount?: number | null;
+                /** @description with `amount`: `bytes` returns the prefixes with the most bytes first, if there are at most 10,000; the response says how it is sorted */
+                sort?: "bytes" | "path";
+                /** @description without `amount`: look at so many differences at most, of uncommitted changes at so many staged ones; if there are others, the response has `more` */
+                most?: number | null;
             };
             header?: never;
             path: {
@@ -17066,8 +17097,9 @@ export interface operations {
                 /** @description only results that start with this */
                 prefix?: string;
                 delimiter?: string;
-                type?: "three_dot" | "two_dot";
+                include_left_stats?: boolean;
                 include_right_stats?: boolean;
+                type?: "three_dot" | "two_dot";
             };
             header?: never;
             path: {
@@ -17153,6 +17185,14 @@ export interface operations {
             query?: {
                 prefix?: string;
                 delimiter?: string;
+                /** @description with `amount`: only prefixes after this: the `next_offset` of the page before */
+                after?: string;
+                /** @description with a `delimiter`: a page of so many common prefixes, and its total; 0 and -1 mean 100 */
+                amount?: number | null;
+                /** @description with `amount`: `bytes` returns the prefixes with the most bytes first, if there are at most 10,000; the response says how it is sorted */
+                sort?: "bytes" | "path";
+                /** @description without `amount`: look at so many differences at most, of uncommitted changes at so many staged ones; if there are others, the response has `more` */
+                most?: number | null;
                 type?: "three_dot" | "two_dot";
             };
             header?: never;
