@@ -70,7 +70,10 @@ def test_it_can_be_pickled(tmp_path: Path) -> None:
     store.put("k", b"x")
     copy = pickle.loads(pickle.dumps(store))
     assert (copy.get("k"), copy.namespace) == (b"x", "s3://b/p")
-    assert copy.presign("k", "GET", 60).startswith("http://h/o/k?")
+    assert store.presign("k", "GET", 60).startswith("http://h/o/k?")
+    assert b"secret" not in pickle.dumps(store)
+    with pytest.raises(UnavailableError):
+        copy.presign("k", "GET", 60)
 
 
 @pytest.mark.parametrize("key", [HIDDEN, f"{HIDDEN}/writes/x", f"a/{HIDDEN}/b"])

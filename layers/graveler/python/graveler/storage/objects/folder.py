@@ -60,7 +60,7 @@ class FolderObjects:
     ``namespace`` is the URL that addresses begin with; ``file://<root>`` if empty. With a ``signer``, :meth:`presign` makes URLs
     for a server that checks them with the same one. ``modes`` are the permissions of new files and folders. ``foreign``: others
     name the files, and a listing includes those whose names are not valid keys. With a ``confinement`` no symbolic link leads out
-    of the root: :class:`ForbiddenError` for anything behind one.
+    of the root: :class:`ForbiddenError` for anything behind one. A pickled copy has no signer, whose secret stays in this process.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class FolderObjects:
         self._swept_by = 0
 
     def __reduce__(self) -> tuple[object, ...]:
-        arguments = self._root, self._namespace, self._signer, self._modes
+        arguments = self._root, self._namespace, None, self._modes
         return partial(FolderObjects, foreign=self.foreign, confinement=self._confinement), arguments
 
     def __repr__(self) -> str:
