@@ -23,7 +23,7 @@ from graveler.tree.block import BLOCK_SIZE, SEQUENCE_SIZE, encode, entries
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.range_name import DIGEST_BYTES, chunk_digest, chunk_ends, suffix
 from graveler.tree.range_notes import ID_BYTES, RangeNote
-from graveler.tree.record import IDENTITY_OVERHEAD, object_size, record_ids, same_identity
+from graveler.tree.record import IDENTITY_OVERHEAD, object_size, record_ids, same_identity, total_object_size
 from graveler.tree.splice import Splice, values_of
 from graveler.tree.split import cuts_after, is_candidate
 from graveler.tree.sstable import MalformedTableError, Records, Table
@@ -170,7 +170,7 @@ class Patch:
             for position, offset in zip(positions, count(0, ID_BYTES), strict=False)
         ]
         self._value_bytes += sum(map(len, values)) - sum(map(len, old_values))
-        self._total += sum(map(object_size, values)) - sum(map(object_size, old_values))
+        self._total += total_object_size(values) - total_object_size(old_values)
         self._blocks[number] = _Changed(self._count(number), splice.finish())
         return True
 

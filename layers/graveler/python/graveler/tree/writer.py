@@ -10,8 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, islice
-from operator import ge, itemgetter
-from struct import unpack
+from operator import ge
 from typing import Final
 
 from xxhash import xxh64_intdigest
@@ -23,7 +22,7 @@ from graveler.tree.patch import Change, Patch
 from graveler.tree.range_info import RangeInfo
 from graveler.tree.range_name import chunk_digests, suffix
 from graveler.tree.range_notes import ID_BYTES, RangeNote
-from graveler.tree.record import IDENTITY_OVERHEAD, record_ids
+from graveler.tree.record import IDENTITY_OVERHEAD, record_ids, total_object_size
 from graveler.tree.split import SEED, cuts_after, slack, slack_window, validate_split
 from graveler.tree.sstable import layout_of
 from graveler.tree.store import RANGES, TreeStore
@@ -38,7 +37,6 @@ Progress = Callable[[int, int], None]
 
 BATCH: Final = 4096
 """Number of records to which single ones are batched."""
-_SIZE: Final = itemgetter(slice(2, 10))
 
 
 class StoppedError(Exception):
@@ -265,7 +263,7 @@ class TreeWriter:
             first=keys[0],
             count=len(keys),
             size=self._size,
-            total=_object_bytes(packed),
+            total=min(total_object_size(packed), MAX_TOTAL),
             suffix=suffix(digests),
         )
         description = info.pack()
@@ -292,13 +290,6 @@ class TreeWriter:
 
 def _not_in_order(key: bytes, other: bytes) -> InvalidError:
     return InvalidError(f"records are not in ascending order of their keys, between {key!r} and {other!r}")
-
-
-def _object_bytes(packed: Sequence[bytes]) -> int:
-    """Return the sum of the objects' sizes: the first eight bytes of each identity. Capped at what MessagePack can express, 16
-    EiB."""
-    sizes: tuple[int, ...] = unpack(f">{len(packed)}Q", b"".join(map(_SIZE, packed)))
-    return min(sum(sizes), MAX_TOTAL)
 
 
 def build(store: TreeStore, split: SplitParameters, records: Iterable[tuple[bytes, bytes]]) -> Tree:
