@@ -60,7 +60,7 @@ class FolderObjects:
     ``namespace`` is the URL that addresses begin with; ``file://<root>`` if empty. With a ``signer``, :meth:`presign` makes URLs
     for a server that checks them with the same one. ``modes`` are the permissions of new files and folders. ``foreign``: others
     name the files, and a listing includes those whose names are not valid keys. With a ``confinement`` no symbolic link leads out
-    of the root: :class:`ForbiddenError` for anything behind one. A pickled copy has no signer, whose secret stays in this process.
+    of the root: :class:`ForbiddenError` for anything behind one. A pickled copy has no signer: its secret stays in this process.
     """
 
     def __init__(
