@@ -10,6 +10,7 @@ import type {
   MergePreview,
   ObjectStats,
   ObjectStatsList,
+  Pagination,
   Ref,
   RefDescription,
   RefList,
@@ -92,6 +93,20 @@ export const listCommits = (
   signal?: Signal,
 ) => request<CommitLog>("GET", repository(name, "refs", ref, "commits"), { query: { ...query }, signal });
 
+/** A page of a log in which every commit has all its members. */
+export interface WholeLog {
+  readonly pagination: Pagination;
+  readonly results: readonly Commit[];
+}
+
+/** As `listCommits` without `fields`: the commits that changed any of the objects or prefixes, or all. */
+export const listWholeCommits = (
+  name: string,
+  ref: string,
+  query: { after?: string | undefined; amount?: number; prefixes?: readonly string[]; objects?: readonly string[] },
+  signal?: Signal,
+) => request<WholeLog>("GET", repository(name, "refs", ref, "commits"), { query: { ...query }, signal });
+
 export const getCommit = (name: string, id: string, signal?: Signal) =>
   request<Commit>("GET", repository(name, "commits", id), { signal });
 
@@ -130,6 +145,13 @@ export const diffRefs = (
 
 export const diffBranch = (name: string, branch: string, query: PageQuery & { delimiter?: string }, signal?: Signal) =>
   request<DiffList>("GET", repository(name, "branches", branch, "diff"), { query: { ...query }, signal });
+
+export const summarizeBranch = (
+  name: string,
+  branch: string,
+  query: { prefix?: string; delimiter?: string },
+  signal?: Signal,
+) => request<SummaryDocument>("GET", repository(name, "branches", branch, "diff", "summary"), { query, signal });
 
 export const summarizeDiff = (
   name: string,

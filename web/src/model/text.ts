@@ -122,3 +122,18 @@ export function folders(path: string): (readonly [name: string, path: string])[]
   }
   return pairs;
 }
+
+/** Compares paths as the lake does: by the bytes of their UTF-8, which is the order of their code points. */
+export function comparePaths(left: string, right: string): number {
+  const length = Math.min(left.length, right.length);
+  for (let place = 0; place < length; place += 1) {
+    const [one, other] = [left.charCodeAt(place), right.charCodeAt(place)];
+    if (one !== other) return codePointRank(one) - codePointRank(other);
+  }
+  return left.length - right.length;
+}
+
+/** Surrogates, which stand for code points beyond U+FFFF, come after all other units. */
+function codePointRank(unit: number): number {
+  return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
+}

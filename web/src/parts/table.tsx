@@ -7,6 +7,15 @@ import { rowWindow } from "../model/window";
 export interface Column {
   readonly title: ComponentChildren;
   readonly kind?: "name" | "number" | "mark";
+  /** How the table is sorted by this column, if it is. */
+  readonly sort?: "ascending" | "descending" | undefined;
+  /** Whether the column is left out on narrow screens. */
+  readonly wide?: boolean;
+}
+
+/** Returns the class of a column's cells. */
+function classOf({ kind, wide }: Column): string | undefined {
+  return [kind, wide && "wide"].filter(Boolean).join(" ") || undefined;
 }
 
 /** A row: its key, and a cell for each column. */
@@ -73,7 +82,7 @@ export function Table({ label, columns, rows, row, more, rest }: TableProps) {
     drawnRows.push(
       <tr key={key} class={className} aria-rowindex={number + 2}>
         {columns.map((column, index) => (
-          <td key={index} class={column.kind}>
+          <td key={index} class={classOf(column)}>
             {cells[index]}
           </td>
         ))}
@@ -86,7 +95,7 @@ export function Table({ label, columns, rows, row, more, rest }: TableProps) {
         <thead>
           <tr aria-rowindex={1}>
             {columns.map((column, index) => (
-              <th key={index} scope="col" class={column.kind}>
+              <th key={index} scope="col" class={classOf(column)} aria-sort={column.sort}>
                 {column.title}
               </th>
             ))}
