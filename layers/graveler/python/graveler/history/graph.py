@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from graveler.errors import CorruptError, InvalidError, RefNotFoundError
 from graveler.history.commits import READ_BATCH, CachedCommit, CommitStore, is_commit_id
 from graveler.model import Commit, CommitID, Page
+from graveler.system.departures import expect_client
 
 _LEFT: Final = 1
 _RIGHT: Final = 2
@@ -161,6 +162,7 @@ def origins(
     waiting: list[tuple[int, CommitID, Commit]] = [(-c.generation, c.id, c) for c in reader.take(list(arrived))]
     heapify(waiting)
     while waiting:
+        expect_client()
         _, cid, commit = heappop(waiting)
         remaining = arrived.pop(cid)
         for parent in reader.take(commit.parents):
@@ -291,6 +293,7 @@ class _LogWalk:
     def next(self, read_ahead: int = READ_BATCH) -> Commit | None:
         """Return the next commit, None at the end. At most one request for 100 parents of the one before; it may bring
         ``read_ahead`` more."""
+        expect_client()
         if self._passed is not None:
             passed, *_ = self._reader.take([self._passed, *self._arriving], read_ahead)
             self._last, self._passed = _log_order(passed, -1), None

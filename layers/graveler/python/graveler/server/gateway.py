@@ -7,7 +7,7 @@ for a client.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -35,11 +35,14 @@ from graveler.server.request_log import RequestLine, now, write_line
 from graveler.server.requests import Message, Receive, Request, Scope, Send, request_of
 from graveler.server.responses import Pieces, RequestError, ServerResponse, json_error
 from graveler.server.threads import Threads
+from graveler.system.departures import ClientLeftError, reading_for
 from graveler.system.pauses import WouldWaitError
 from graveler.system.random_bytes import random_bytes
 
 _NO_BODY: Final = Body()
 HEALTH: Final = ("/healthcheck", "/api/v1/healthcheck")
+CLIENT_LEFT: Final = 499
+"""Status in logs and figures of a read that ended because its client had left; as nginx has it."""
 METRICS: Final = "/metrics"
 _OBJECTS: Final = f"{OBJECTS_PATH}/"
 MAX_HEADERS: Final = 32 << 10
@@ -143,7 +146,7 @@ class Gateway:
         handling = self._application.handling(request.method, request.path)
         try:
             if not has_body(request):
-                response = self._begin_small(request, _NO_BODY, request_id, handling)
+                response = self._begin_small(request, receive, _NO_BODY, request_id, handling)
                 return response if isinstance(response, ServerResponse) else await response
             limit = self._most_bytes[handling.body_kind]
             spool = self._settings.spool_bytes
@@ -154,7 +157,7 @@ class Gateway:
                     return refusal
             small = await read_small_body(request, receive, limit, spool)
             if small is not None:
-                response = self._begin_small(request, small, request_id, handling)
+                response = self._begin_small(request, receive, small, request_id, handling)
                 return response if isinstance(response, ServerResponse) else await response
             async with read_body(request, receive, limit, spool, self._room, self._disk) as body:
                 threads = self._scanners if handling.scans else self._handlers
@@ -170,7 +173,7 @@ class Gateway:
             return full
 
     def _begin_small(
-        self, request: Request, body: Body, request_id: str, handling: Handling
+        self, request: Request, receive: Receive, body: Body, request_id: str, handling: Handling
     ) -> ServerResponse | Awaitable[ServerResponse]:
         """Return the response to a request with a complete body, or an awaitable of it: a short one runs in this thread unless it
         has to wait."""
@@ -184,8 +187,27 @@ class Gateway:
                 return requests.run(partial(self._handle, request, body, request_id))
             except WouldWaitError:
                 return self._handlers.run(self._handle, request, body, request_id)
+        if handling.scans and request.method == "GET":
+            return self._scan(request, receive, body, request_id)
         threads = self._scanners if handling.scans else self._handlers
         return threads.run(self._handle, request, body, request_id)
+
+    async def _scan(self, request: Request, receive: Receive, body: Body, request_id: str) -> ServerResponse:
+        """Return the response to a read that may take long. If the client leaves, it ends, and gives its thread to others."""
+        departure = asyncio.ensure_future(_departure(receive))
+        try:
+            return await self._scanners.run(self._handle_for, departure.done, request, body, request_id)
+        finally:
+            departure.cancel()
+
+    def _handle_for(
+        self, has_left: Callable[[], bool], request: Request, body: Body, request_id: str
+    ) -> ServerResponse:
+        try:
+            with reading_for(has_left):
+                return self._handle(request, body, request_id)
+        except ClientLeftError:
+            return ServerResponse(CLIENT_LEFT, [])
 
     def _must_authenticate_before_body(self, request: Request, limit: int) -> bool:
         """Return whether to authenticate the request before its body is read, which may have ``limit`` bytes."""

@@ -12,6 +12,7 @@ from graveler.lake.reading.differences import Differences, start_after, uncommit
 from graveler.lake.text import utf8
 from graveler.model import Totals
 from graveler.staging.changes import StagedReader
+from graveler.system.departures import expect_client
 from graveler.tree import summary as trees
 from graveler.tree.has_difference import differ
 from graveler.tree.listing import prefix_end
@@ -160,6 +161,15 @@ class Usage(Struct, frozen=True):
         )
 
 
+class _AllowanceOfClient(trees.Allowance):
+    """An allowance that ends with the client of the read."""
+
+    def take(self) -> bool:
+        """Return whether one more step may be taken, and count it. :class:`ClientLeftError`."""
+        expect_client()
+        return super().take()
+
+
 class Level:
     """The scope of a summary: the paths that begin with ``prefix``, in parts that end with the first ``delimiter`` after it."""
 
@@ -170,7 +180,7 @@ class Level:
     def between(self, left_tree: Tree, right_tree: Tree, bounds: SummaryBounds = _WHOLE) -> Summary:
         """Return what turns ``left_tree`` into ``right_tree``, as far as the bounds say. Opens the ranges that differ and overlap
         others, or hold several parts."""
-        allowance = trees.Allowance(bounds.most)
+        allowance = _AllowanceOfClient(bounds.most)
         return self._bounded(
             lambda start: trees.summarize(left_tree, right_tree, self._prefix, self._group, start, allowance),
             lambda start: differ(left_tree, right_tree, start, prefix_end(self._prefix)),
@@ -293,6 +303,7 @@ class Level:
         for group, members in groupby(changes, key=lambda difference: self._group(difference[0])):
             counter = trees.TotalsCounter()
             for _, before, after in members:
+                expect_client()
                 counter.add(before, after)
             yield group, counter.totals()
 
