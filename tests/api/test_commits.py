@@ -248,6 +248,60 @@ def test_a_dry_run_lists_every_conflict_in_pages_and_changes_nothing(apart: Clie
     assert apart("GET", f"{BRANCHES}/main").json() == head
 
 
+def test_a_preview_lists_changes_prefixes_and_the_commits_of_conflicts(apart: Client) -> None:
+    preview = f"{REPO}/refs/dev/merge/main/preview"
+    heads = {
+        side: apart("GET", f"{REPO}/commits/{ref}").json() for side, ref in (("source", "dev"), ("destination", "main"))
+    }
+    whole = apart("GET", preview).json()
+    assert (whole["source_commit_id"], whole["destination_commit_id"]) == (
+        heads["source"]["id"],
+        heads["destination"]["id"],
+    )
+    query: dict[str, str | float] = {"list": "changes", "amount": 2}
+    first = apart("GET", preview, {**query, "include_left_stats": "true"}).json()
+    assert [(item["type"], item["path"], item["size_bytes"]) for item in first["changes"]] == [
+        ("added", "new", 1),
+        ("conflict", "x/1", 6),
+    ]
+    assert ("left" in first["changes"][0], first["changes"][1]["left"]["size_bytes"]) == (False, 4)
+    assert (first["results"], "totals" in first, "conflicts" in first) == ([], False, False)
+    rest = apart("GET", preview, {**query, "after": first["pagination"]["next_offset"]}).json()
+    assert [item["path"] for item in rest["changes"]] == ["x/2", "x/3"]
+    rolled = apart("GET", preview, {"list": "changes", "delimiter": "/"}).json()["changes"]
+    assert [(item["type"], item["path"]) for item in rolled] == [("added", "new"), ("prefix_changed", "x/")]
+    wins = {"list": "prefixes", "delimiter": "/", "strategy": "source-wins"}
+    prefixes = apart("GET", preview, wins).json()
+    assert [(part["path"], part["totals"]["added"], part["totals"]["changed"]) for part in prefixes["prefixes"]] == [
+        ("", 1, 0),
+        ("x/", 0, 3),
+    ]
+    page = apart("GET", preview, {"totals": "false", "commits": "true", "amount": 2}).json()
+    assert ("totals" in page, "conflicts" in page, page["pagination"]["has_more"]) == (False, False, True)
+    for conflict in page["results"]:
+        assert conflict["source_commit"] == heads["source"]
+        assert conflict["destination_commit"] == heads["destination"]
+    opened = apart.world.lake.repository("repo")
+    opened.commit("main", "later", allow_empty=True)
+    late = apart("GET", preview, {"commits": "true", "within": 0.000001}).json()["results"]
+    assert [conflict["destination_commit"] for conflict in late] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"list": "all"}, "list"),
+        ({"list": "prefixes"}, "give a delimiter"),
+        ({"within": "60"}, "within"),
+        ({"strategy": "mine"}, "strategy"),
+        ({"totals": "perhaps"}, "totals"),
+    ],
+)
+def test_a_preview_says_what_is_wrong_with_its_query(apart: Client, query: dict[str, str], words: str) -> None:
+    answer = apart("GET", f"{REPO}/refs/dev/merge/main/preview", query)
+    assert (answer.status, words in str(answer.json())) == (400, True)
+
+
 def test_three_dots_show_what_a_merge_would_bring(apart: Client) -> None:
     diff = f"{REPO}/refs/main/diff/dev"
     shown = {item["path"]: item["type"] for item in apart("GET", diff).json()["results"]}

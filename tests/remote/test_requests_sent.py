@@ -266,7 +266,7 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
             difference_documents.DiffList(page, [difference_documents.Diff("changed", "a/é b", "object")]),
         ),
         ("GET repo/refs/[^/]+/merge/[^/]+", 200, MergeBase(ID, ID, PARENT)),
-        ("GET .*/preview", 200, difference_documents.MergePreview(ID, Totals(), 0, page, [])),
+        ("GET .*/preview", 200, difference_documents.MergePreview(ID, page, [], ID, ID, Totals(), 0)),
         ("GET repo/refs/[^/]+/commits", 200, documents.CommitList(page, [COMMIT])),
         ("GET repo/refs/[^/]+/blame", 200, COMMIT),
         ("GET repo/refs/[^/]+/annotate", 200, {"pagination": page, "results": []}),

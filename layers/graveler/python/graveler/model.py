@@ -254,11 +254,14 @@ class Totals(Struct, frozen=True):
 
 
 class MergePreview(Struct, frozen=True):
-    """The effect of a merge: the commit it is based on, what it would change in the destination, and every conflict."""
+    """The effect of a merge: the commit it is based on, what it would change in the destination, and every conflict. ``source``
+    and ``destination`` are the commits that were looked at; empty if a server of an earlier version does not tell."""
 
     base: CommitID
     totals: Totals
     conflicts: tuple[Conflict, ...]
+    source: CommitID = CommitID("")
+    destination: CommitID = CommitID("")
 
 
 T = TypeVar("T")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.fsck.findings import Report as FsckReport
     from graveler.lake.importing.importer import ImportSource
+    from graveler.lake.merging.preview import PreviewedMerge
     from graveler.lake.objects.uploads import PartedUpload
     from graveler.requests.importing import Imported
     from graveler.storage.tables.port import Check
@@ -108,9 +109,16 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         Cost: resolving both refs and finding the base, three metaranges, the ranges in which the source differs from the base,
         and those of the destination there.
         """
-        from graveler.lake.merging.merge import preview_merge
+        return self.previewed_merge(source, destination, strategy).whole()
 
-        return preview_merge(self.parts, source, destination, strategies_of(strategy))
+    def previewed_merge(
+        self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
+    ) -> "PreviewedMerge":
+        """Return what :meth:`preview_merge` shows in parts: pages of conflicts or changes, and sums by common prefix. Cost:
+        resolving both refs and finding the base, three metaranges."""
+        from graveler.lake.merging.preview import PreviewedMerge
+
+        return PreviewedMerge(self.parts, source, destination, strategies_of(strategy))
 
     # For clients that write bytes by themselves
 

@@ -26,6 +26,7 @@ from graveler.model import (
     RetentionRules,
     Settings,
     Tag,
+    Totals,
 )
 from graveler.remote.connection import PAGE, Connection, Query, branch_path
 from graveler.remote.error_responses import refusal
@@ -346,6 +347,7 @@ class RemoteReader:
         plain = not strategies.by_prefix
         path = (*self._base, "refs", source, "merge", destination, "preview")
         conflicts: list[difference_documents.ConflictDocument] = []
+        totals: Totals | None = None
         after: str | None = ""
         while True:
             query: Query = {
@@ -353,16 +355,22 @@ class RemoteReader:
                 "amount": PAGE,
                 # With strategies by prefix, request all conflicts and drop the decided ones here.
                 "strategy": strategies.default.value if plain else "",
+                "totals": None if totals is None else False,  # the first page has them
             }
             page = self._connection.get(path, difference_documents.MergePreview, query)
             conflicts += page.results
+            totals = totals or (None if page.totals is UNSET else page.totals)
             after = page.pagination.next_after
             if after is None:
                 break
         if not plain:
             conflicts = [conflict for conflict in conflicts if strategies.of(conflict.path) is MergeStrategy.NONE]
         return MergePreview(
-            CommitID(page.base_commit_id), page.totals, tuple(conflict.value() for conflict in conflicts)
+            CommitID(page.base_commit_id),
+            totals or Totals(),
+            tuple(conflict.value() for conflict in conflicts),
+            CommitID(page.source_commit_id),
+            CommitID(page.destination_commit_id),
         )
 
     # History

@@ -89,14 +89,20 @@ def _merge_stretch(
 
 
 def preview(
-    base: Tree, source: Tree, destination: Tree, strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE
+    base: Tree,
+    source: Tree,
+    destination: Tree,
+    strategy: MergeStrategy | StrategyOf = MergeStrategy.NONE,
+    start: bytes = b"",
+    end: bytes | None = None,
 ) -> Iterator[Difference | TreeConflict]:
-    """Yield what :func:`merge` would change in ``destination``, and the conflicts it would find, together in key order.
+    """Yield what :func:`merge` would change in ``destination``, and the conflicts it would find, together in key order:
+    those with ``start <= key < end``.
 
     Writes nothing. Cost: reads the ranges in which ``source`` differs from ``base``, and those of ``destination`` there.
     """
     strategy_of = _strategy_of(strategy)
-    for key, b, s in diff(base, source):
+    for key, b, s in diff(base, source, start, end):
         d = destination.get(key)
         side = _decide(b, s, d)
         if side is None and (chosen := strategy_of(key)) is MergeStrategy.NONE:

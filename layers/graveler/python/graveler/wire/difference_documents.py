@@ -55,12 +55,15 @@ class ObjectVersion(Struct, frozen=True):
 
 
 class ConflictDocument(Struct, frozen=True):
-    """An object that both sides changed differently. A side that does not have the object is null."""
+    """An object that both sides changed differently. A side that does not have the object is null. With ``commits``, the last
+    commit that changed it on each side, or removed it; null if that was not found within the time."""
 
     path: str
     base: ObjectVersion | None
     source: ObjectVersion | None
     destination: ObjectVersion | None
+    source_commit: Commit | UnsetType | None = UNSET
+    destination_commit: Commit | UnsetType | None = UNSET
 
     def value(self) -> Conflict:
         """Return it as the lake's own conflict. The addresses of the versions' bytes are not included."""
@@ -76,16 +79,6 @@ def _entry(path: str, version: ObjectVersion | None) -> ObjectEntry | None:
     return None if version is None else ObjectEntry(path, "", version.size_bytes, version.checksum, version.mtime)
 
 
-class MergePreview(Struct, frozen=True):
-    """The effect of a merge: the totals of its changes to the destination, and a page of its conflicts."""
-
-    base_commit_id: str
-    totals: Totals
-    conflicts: int
-    pagination: Pagination
-    results: list[ConflictDocument]
-
-
 SummaryOrder = Literal["path", "bytes"]
 
 
@@ -94,6 +87,21 @@ class SummaryPartDocument(Struct, frozen=True):
 
     path: str
     totals: Totals
+
+
+class MergePreview(Struct, frozen=True):
+    """The effect of a merge: the commits that were looked at, the totals of its changes to the destination and the number of its
+    conflicts (without ``totals=false``), and a page: of its conflicts (``results``), its ``changes`` or ``prefixes``."""
+
+    base_commit_id: str
+    pagination: Pagination
+    results: list[ConflictDocument]
+    source_commit_id: str = ""
+    destination_commit_id: str = ""
+    totals: Totals | UnsetType = UNSET
+    conflicts: int | UnsetType = UNSET
+    changes: list[Diff] | UnsetType = UNSET
+    prefixes: list[SummaryPartDocument] | UnsetType = UNSET
 
 
 class SummaryDocument(Struct, frozen=True):

@@ -1,18 +1,19 @@
 """Operations beyond lakeFS's API: merge previews, sums, the last commit of each object, the state of a repository."""
 
-from itertools import islice
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
+from graveler import model
 from graveler.api.call import Call
+from graveler.api.difference_pages import DiffQuery, committed_diff
 from graveler.api.errors import bad_request
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, PageQuery, Query, RequiredText, Seconds
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.lake.reading.summary import MOST_SORTED, Summary, SummaryBounds
-from graveler.model import Annotations, CommonPrefix, Conflict, MergeStrategy, ObjectEntry, Page
+from graveler.model import Annotations, CommonPrefix, Conflict, MergeStrategy, ObjectEntry, Page, Totals
 from graveler.requests.base import Permission
 from graveler.wire.difference_documents import (
     Annotation,
@@ -34,10 +35,26 @@ from graveler.wire.upkeep_documents import FsckFinding, FsckSummary
 routes = Routes("insight")
 
 
-class PreviewQuery(PageQuery, frozen=True, kw_only=True):
-    """The conflicts to list, and the strategy that would decide them."""
+class PreviewQuery(DiffQuery, frozen=True, kw_only=True):
+    """The part of a merge to list, and the strategy that would decide conflicts. ``left`` is the destination, ``right`` the
+    source."""
 
     strategy: StrategyName = ""
+    list: Annotated[
+        Literal["conflicts", "changes", "prefixes"],
+        Meta(
+            description="`conflicts`; `changes` to the destination, with conflicts among them; or the totals of the changes in "
+            "common `prefixes`, for which a delimiter is needed"
+        ),
+    ] = "conflicts"
+    totals: Annotated[
+        bool,
+        Meta(description="with `list=conflicts`: also count all changes and conflicts, for which all are looked at"),
+    ] = True
+    commits: Annotated[
+        bool, Meta(description="with `list=conflicts`: also find the last commit that changed each one, on both sides")
+    ] = False
+    within: Annotated[Seconds, Meta(description="time for finding the commits of each side")] = 5.0
 
 
 class SummaryQuery(Query, frozen=True, kw_only=True):
@@ -121,21 +138,41 @@ class FsckQuery(Query, frozen=True, kw_only=True):
 )
 def preview_merge(call: Call, repository: str, source: str, destination: str, query: PreviewQuery) -> Response:
     """Show what a merge would do, with every conflict, without changing anything."""
-    preview = call.lake.repository(repository).preview_merge(source, destination, MergeStrategy(query.strategy))
-    after = query.after.encode()
-    remaining = (c for c in preview.conflicts if c.path.startswith(query.prefix) and c.path.encode() > after)
-    page = list(islice(remaining, query.limit + 1))
-    shown = page[: query.limit]
-    more = len(page) > len(shown)
-    return json_response(
-        MergePreview(
-            preview.base,
-            preview.totals,
-            len(preview.conflicts),
-            Pagination(more, shown[-1].path if more else "", len(shown)),
-            [_conflict(conflict) for conflict in shown],
+    opened = call.lake.repository(repository)
+    merge = opened.previewed_merge(source, destination, MergeStrategy(query.strategy))
+    base_id, source_id, destination_id = merge.base.id, merge.source.id, merge.destination.id
+    if query.list == "changes":
+        changes = merge.changes(prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit)
+        diffs = [committed_diff(item.change, query, conflict=item.in_conflict) for item in changes.results]
+        return json_response(MergePreview(base_id, pagination(changes), [], source_id, destination_id, changes=diffs))
+    if query.list == "prefixes":
+        bounds = SummaryBounds(query.after, query.limit)
+        summary = merge.summary(prefix=query.prefix, delimiter=query.delimiter, bounds=bounds)
+        prefixes = _parts(summary)
+        return json_response(
+            MergePreview(base_id, _pagination(summary), [], source_id, destination_id, summary.total, prefixes=prefixes)
         )
-    )
+    totals: Totals | UnsetType = UNSET
+    number: int | UnsetType = UNSET
+    if query.totals:
+        whole = merge.whole()
+        totals, number = whole.totals, len(whole.conflicts)
+        after = query.after.encode()
+        remaining = [c for c in whole.conflicts if c.path.startswith(query.prefix) and c.path.encode() > after]
+        shown = tuple(remaining[: query.limit])
+        page = Page(shown, shown[-1].path if len(remaining) > len(shown) else None)
+    else:
+        page = merge.conflicts(prefix=query.prefix, after=query.after, amount=query.limit)
+    conflicts = [_conflict(conflict) for conflict in page.results]
+    if query.commits:
+        paths = [conflict.path for conflict in page.results]
+        of_source = opened.last_changes_within(source_id, paths, query.within)
+        of_destination = opened.last_changes_within(destination_id, paths, query.within)
+        conflicts = [
+            replace(conflict, source_commit=_commit(theirs), destination_commit=_commit(ours))
+            for conflict, theirs, ours in zip(conflicts, of_source, of_destination, strict=True)
+        ]
+    return json_response(MergePreview(base_id, pagination(page), conflicts, source_id, destination_id, totals, number))
 
 
 @routes.get(
@@ -261,12 +298,23 @@ def check_repository(call: Call, repository: str, query: FsckQuery) -> Response:
 
 
 def _summary(query: DifferenceSumQuery, summary: Summary) -> Response:
-    parts = [SummaryPartDocument(part.path, part.totals) for part in summary.parts]
     more: Literal[True] | UnsetType = True if summary.more else UNSET
     if query.amount is None:
-        return json_response(SummaryDocument(summary.total, parts, more=more))
-    whole = Pagination(summary.next_after is not None, summary.next_after or "", len(parts))
-    return json_response(SummaryDocument(summary.total, parts, whole, "bytes" if summary.by_bytes else "path", more))
+        return json_response(SummaryDocument(summary.total, _parts(summary), more=more))
+    order: SummaryOrder = "bytes" if summary.by_bytes else "path"
+    return json_response(SummaryDocument(summary.total, _parts(summary), _pagination(summary), order, more))
+
+
+def _parts(summary: Summary) -> list[SummaryPartDocument]:
+    return [SummaryPartDocument(part.path, part.totals) for part in summary.parts]
+
+
+def _pagination(summary: Summary) -> Pagination:
+    return Pagination(summary.next_after is not None, summary.next_after or "", len(summary.parts))
+
+
+def _commit(commit: model.Commit | None) -> Commit | None:
+    return None if commit is None else commit_document(commit)
 
 
 def _conflict(conflict: Conflict) -> ConflictDocument:

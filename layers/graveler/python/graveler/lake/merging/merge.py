@@ -1,4 +1,4 @@
-"""Merge: bring what one ref changed since the common base into a branch, or only preview that."""
+"""Merge: bring what one ref changed since the common base into a branch."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,16 +10,14 @@ from graveler.history.commits import is_commit_id
 from graveler.history.graph import merge_base
 from graveler.lake.committing.landing import Landing
 from graveler.lake.context import Context
-from graveler.lake.merging.inputs import commit_at, commit_at_beside, conflict_of, trees_of
-from graveler.lake.merging.three_way import Choose, MergePlan, ThreeWay, land_three_way, strategy_by_key
+from graveler.lake.merging.inputs import commit_at_beside, trees_of
+from graveler.lake.merging.three_way import Choose, MergePlan, ThreeWay, land_three_way
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.blame import keys_of_prefix
 from graveler.lake.settings.repository_settings import Intent
-from graveler.model import Commit, CommitID, MergePreview, MergeStrategies, MergeStrategy
+from graveler.model import Commit, CommitID, MergeStrategy
 from graveler.requests.merging import Merge
 from graveler.tree.has_difference import differ
-from graveler.tree.merge import TreeConflict, preview
-from graveler.tree.summary import TotalsCounter
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 """The metadata key of a merge commit for its strategy; clients of lakeFS expect this name, and ``default`` for none."""
@@ -62,7 +60,7 @@ def plan_merge(repository: RepositoryParts, request: Merge, source_id: CommitID 
 
         def choose(head: Commit) -> ThreeWay:
             _expect(destination, request.expected_destination, head)
-            base = _base(repository, source, other, destination, head, allow_empty=request.allow_empty)
+            base = base_of_merge(repository, source, other, destination, head, allow_empty=request.allow_empty)
             _check_unchanged(repository, source, destination, base, head, request.unchanged_prefixes)
             merged = () if request.squash or other.id == head.id else (other,)
             return ThreeWay(base, other, request.strategies, merged, (other.id,))
@@ -76,23 +74,6 @@ def strategy_of(merged: Commit) -> MergeStrategy:
     """Return the strategy of a merge commit, by its metadata. Those of earlier versions say nothing for none."""
     named = merged.metadata.get(STRATEGY_KEY, _NONE)
     return MergeStrategy.NONE if named == _NONE else MergeStrategy(named)
-
-
-def preview_merge(
-    repository: RepositoryParts, source: str, destination: str, strategies: MergeStrategies
-) -> MergePreview:
-    """See :meth:`graveler.lake.repository.OpenRepository.preview_merge`."""
-    other, head = commit_at(repository, source), commit_at(repository, destination)
-    base = _base(repository, source, other, destination, head, allow_empty=True)
-    counter = TotalsCounter()
-    conflicts = []
-    before, theirs, ours = trees_of(repository, base, other, head)
-    for item in preview(before, theirs, ours, strategy_by_key(strategies)):
-        if isinstance(item, TreeConflict):
-            conflicts.append(conflict_of(repository, item))
-        else:
-            counter.add(item[1], item[2])
-    return MergePreview(base.id, counter.totals(), tuple(conflicts))
 
 
 def _expect(ref: str, expected: CommitID | None, commit: Commit) -> None:
@@ -112,9 +93,11 @@ def _check_unchanged(
             raise TouchedError(source, destination, prefix)
 
 
-def _base(
+def base_of_merge(
     repository: RepositoryParts, source: str, other: Commit, destination: str, head: Commit, *, allow_empty: bool
 ) -> Commit:
+    """Return the common base of a merge. :class:`InvalidError` without one; :class:`NoChangesError` if there is nothing to merge,
+    and it may not be empty."""
     base = merge_base(repository.commits, other.id, head.id)
     if base is None:
         raise InvalidError(f"{source!r} and {destination!r} have no common history, so there is no base for a merge")

@@ -151,6 +151,16 @@ class HistoryReader(ObjectReader):
 
         return last_changes(self._commits, commit_id, [KeyRange(key, key + b"\0") for key in keys], self._tree_of)
 
+    def last_changes_within(self, commit_id: CommitID, paths: Sequence[str], seconds: float) -> list[Commit | None]:
+        """Return for each path the last commit that changed or removed it, as far as one walk gets in so many seconds; None for
+        the others. Cost: as :meth:`annotate`."""
+        from graveler.lake.reading.blame import keys_of_path, last_changes_until  # not on the path of a cold start
+
+        key_ranges = list(map(keys_of_path, paths))
+        frontier = {commit_id: range(len(paths))} if paths else {}
+        origins = last_changes_until(self._commits, frontier, key_ranges, self._tree_of, self._end(seconds))
+        return [origins.commits.get(number) for number in range(len(paths))]
+
     def merge_base(self, left_ref: str, right_ref: str) -> Commit | None:
         """Return the best common ancestor of two refs, as git's; None if they share no history."""
         base = self.base_of(*self._both(left_ref, right_ref))

@@ -1,0 +1,114 @@
+"""Preview of a merge: its effect in total, its changes and conflicts in pages, and its changes by common prefix."""
+
+from collections.abc import Iterator
+from itertools import takewhile
+
+from msgspec import Struct
+
+from graveler.lake.merging.inputs import commit_at, conflict_of, trees_of
+from graveler.lake.merging.merge import base_of_merge
+from graveler.lake.merging.three_way import strategy_by_key
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.reading.differences import change, page_of_differences, start_after
+from graveler.lake.reading.state_reader import at_least_one
+from graveler.lake.reading.summary import Level, Summary, SummaryBounds
+from graveler.lake.text import utf8
+from graveler.model import Change, ChangeType, Conflict, MergePreview, MergeStrategies, Page
+from graveler.system.departures import expect_client
+from graveler.tree.diff import Difference
+from graveler.tree.listing import prefix_end
+from graveler.tree.merge import TreeConflict, preview
+from graveler.tree.summary import Allowance, TotalsCounter
+
+
+class MergeChange(Struct, frozen=True, gc=False):
+    """A change that a merge makes in the destination; with ``in_conflict``, one that it cannot make, from the object of the
+    destination to that of the source."""
+
+    change: Change
+    in_conflict: bool = False
+
+
+class PreviewedMerge:
+    """A merge of a source into a destination, both as they were when it was opened. Changes nothing.
+
+    Cost of opening it: resolving both refs and finding the base, three metaranges.
+    """
+
+    def __init__(self, repository: RepositoryParts, source: str, destination: str, strategies: MergeStrategies) -> None:
+        self._repository = repository
+        self.source, self.destination = commit_at(repository, source), commit_at(repository, destination)
+        self.base = base_of_merge(repository, source, self.source, destination, self.destination, allow_empty=True)
+        self._trees = trees_of(repository, self.base, self.source, self.destination)
+        self._strategies = strategies
+
+    def whole(self) -> MergePreview:
+        """Return the totals of all changes, and all conflicts. Cost: the ranges in which the source differs from the base, and
+        those of the destination there."""
+        counter = TotalsCounter()
+        conflicts = []
+        for item in self._items(b"", None):
+            if isinstance(item, TreeConflict):
+                conflicts.append(conflict_of(self._repository, item))
+            else:
+                counter.add(item[1], item[2])
+        return MergePreview(self.base.id, counter.totals(), tuple(conflicts), self.source.id, self.destination.id)
+
+    def conflicts(self, *, prefix: str = "", after: str = "", amount: int = 100) -> Page[Conflict]:
+        """Return a page of the conflicts below a prefix. Cost: as :meth:`whole`, from ``after`` to the first conflict of the next
+        page."""
+        at_least_one(amount)
+        below = utf8("prefix", prefix)
+        conflicts: list[Conflict] = []
+        for item in self._items(start_after(below, b"", utf8("after", after)), prefix_end(below)):
+            if isinstance(item, TreeConflict):
+                if len(conflicts) == amount:
+                    return Page(tuple(conflicts), conflicts[-1].path)
+                conflicts.append(conflict_of(self._repository, item))
+        return Page(tuple(conflicts))
+
+    def changes(
+        self, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
+    ) -> Page[MergeChange]:
+        """Return a page of what the merge changes, and what it cannot, in key order; a ``delimiter`` rolls both up. Cost: as
+        :meth:`whole`, as far as the page goes."""
+        conflicting: set[bytes] = set()
+
+        def differences(start: bytes, end: bytes | None) -> Iterator[Difference]:
+            for item in self._items(start, end):
+                if isinstance(item, TreeConflict):
+                    conflicting.add(item.key)
+                    yield item.key, item.destination, item.source
+                else:
+                    yield item
+
+        def show(key: bytes, before: bytes | None, after: bytes | None) -> MergeChange:
+            return MergeChange(change(self._repository.codec, key, before, after), key in conflicting)
+
+        return page_of_differences(
+            differences,
+            show,
+            lambda path: MergeChange(Change(ChangeType.PREFIX_CHANGED, path)),
+            prefix=prefix,
+            after=after,
+            delimiter=delimiter,
+            amount=at_least_one(amount),
+        )
+
+    def summary(self, *, prefix: str = "", delimiter: str = "", bounds: SummaryBounds | None = None) -> Summary:
+        """Return the totals of the changes, without conflicts, below a prefix and by common prefix, as far as the bounds say.
+        Cost: as :meth:`whole`, of what is summed up."""
+        bounds = bounds or SummaryBounds()
+        allowance = Allowance(bounds.most)
+
+        def differences(start: bytes, end: bytes | None) -> Iterator[Difference]:
+            changes = (item for item in self._items(start, end) if not isinstance(item, TreeConflict))
+            return takewhile(lambda _: allowance.take(), changes)
+
+        return Level(prefix, delimiter).of_differences(differences, bounds, allowance)
+
+    def _items(self, start: bytes, end: bytes | None) -> Iterator[Difference | TreeConflict]:
+        base, source, destination = self._trees
+        for item in preview(base, source, destination, strategy_by_key(self._strategies), start, end):
+            expect_client()
+            yield item
