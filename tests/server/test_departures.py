@@ -90,6 +90,7 @@ READS: dict[str, Callable[[OpenRepository], object]] = {
         "main~4", "main", delimiter="/", bounds=SummaryBounds(amount=100)
     ),
     "summary": lambda repository: repository.diff_summary("main~4", "main"),
+    "preview of a merge": lambda repository: repository.preview_merge("main", "main~4"),
     "uncommitted summary": lambda repository: repository.uncommitted_summary("main"),
 }
 
