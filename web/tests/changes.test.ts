@@ -1,6 +1,17 @@
 import { expect, test } from "vitest";
 import type { Diff } from "../src/api/schema";
-import { foldersTo, growth, type Level, marks, NO_CHANGE, rowsCommand, shellWord, treeRows } from "../src/model/changes";
+import {
+  foldersTo,
+  growth,
+  type Level,
+  marks,
+  NO_CHANGE,
+  rowsCommand,
+  shellWord,
+  treeRows,
+  UNLOADED,
+  withPage,
+} from "../src/model/changes";
 
 const entry = (path: string): Diff =>
   ({
@@ -10,11 +21,7 @@ const entry = (path: string): Diff =>
   }) as Diff;
 
 const level = (paths: readonly string[], rest: Partial<Level> = {}): Level => ({
-  entries: paths.map(entry),
-  next: undefined,
-  pending: false,
-  error: undefined,
-  totals: new Map(),
+  ...withPage(UNLOADED, paths.map(entry), undefined),
   ...rest,
 });
 

@@ -1,5 +1,5 @@
 /** The requests of the page, one function for each operation of the HTTP API. Names and documents are those of `openapi.json`. */
-import { type Answer, pathOf, request, requestWithHeaders } from "./client";
+import { type Answer, apiUrl, pathOf, request, requestWithHeaders } from "./client";
 import type {
   AnnotationList,
   Commit,
@@ -7,7 +7,10 @@ import type {
   Config,
   CurrentUserRights,
   DiffList,
+  Merge,
+  MergeBase,
   MergePreview,
+  MergeResult,
   ObjectStats,
   ObjectStatsList,
   Pagination,
@@ -18,6 +21,7 @@ import type {
   Repository,
   RepositoryCreation,
   RepositoryList,
+  ResetCreation,
   SummaryDocument,
   UsageDocument,
 } from "./schema";
@@ -139,12 +143,16 @@ export const diffRefs = (
   name: string,
   left: string,
   right: string,
-  query: PageQuery & { delimiter?: string; type?: "two_dot" | "three_dot"; include_right_stats?: boolean },
+  query: PageQuery & { delimiter?: string; type?: "two_dot" | "three_dot"; include_left_stats?: boolean },
   signal?: Signal,
 ) => request<DiffList>("GET", repository(name, "refs", left, "diff", right), { query: { ...query }, signal });
 
-export const diffBranch = (name: string, branch: string, query: PageQuery & { delimiter?: string }, signal?: Signal) =>
-  request<DiffList>("GET", repository(name, "branches", branch, "diff"), { query: { ...query }, signal });
+export const diffBranch = (
+  name: string,
+  branch: string,
+  query: PageQuery & { delimiter?: string; include_left_stats?: boolean },
+  signal?: Signal,
+) => request<DiffList>("GET", repository(name, "branches", branch, "diff"), { query: { ...query }, signal });
 
 export const summarizeBranch = (
   name: string,
@@ -169,3 +177,35 @@ export const previewMerge = (name: string, source: string, destination: string, 
 
 export const getReflog = (name: string, branch: string, query: { amount?: number }, signal?: Signal) =>
   request<Reflog>("GET", repository(name, "branches", branch, "reflog"), { query, signal });
+
+export const summarizeUncommitted = (
+  name: string,
+  branch: string,
+  query: { prefix?: string; delimiter?: string },
+  signal?: Signal,
+) => request<SummaryDocument>("GET", repository(name, "branches", branch, "diff", "summary"), { query, signal });
+
+export const findMergeBase = (name: string, source: string, destination: string, signal?: Signal) =>
+  request<MergeBase>("GET", repository(name, "refs", source, "merge", destination), { signal });
+
+export const mergeRefs = (name: string, source: string, branch: string, body: Partial<Merge>) =>
+  request<MergeResult>("POST", repository(name, "refs", source, "merge", branch), { body });
+
+export const commitBranch = (
+  name: string,
+  branch: string,
+  body: { message: string; metadata: Readonly<Record<string, string>> },
+) => request<Commit>("POST", repository(name, "branches", branch, "commits"), { body });
+
+export const resetBranch = (name: string, branch: string, body: Pick<ResetCreation, "type"> & { path?: string }) =>
+  request<void>("PUT", repository(name, "branches", branch), { body });
+
+export const revertCommit = (
+  name: string,
+  branch: string,
+  body: { ref: string; parent_number: number; commit_overrides?: { message: string } },
+) => request<void>("POST", repository(name, "branches", branch, "revert"), { body });
+
+/** Returns the address of an object's bytes, for `requestBytes`, an image or a download. */
+export const objectUrl = (name: string, ref: string, path: string) =>
+  apiUrl(repository(name, "refs", ref, "objects"), { path });

@@ -53,16 +53,45 @@ export interface Level {
   readonly next: string | undefined;
   readonly pending: boolean;
   readonly error: unknown;
-  /** Totals of the folders in this one, by path. */
-  readonly totals: ReadonlyMap<string, Totals>;
+  /** Totals of all that is in it, and of the folders in it by path; `null` until they have come. */
+  readonly sums: { readonly total: Totals; readonly folders: ReadonlyMap<string, Totals> } | null;
+  readonly sumsError: unknown;
 }
+
+/** A folder of which nothing is loaded yet. */
+export const UNLOADED: Level = {
+  entries: [],
+  next: "",
+  pending: true,
+  error: undefined,
+  sums: null,
+  sumsError: undefined,
+};
 
 /** A row of the tree of differences. */
 export type TreeRow =
-  | { readonly kind: "folder"; readonly depth: number; readonly path: string; readonly name: string; readonly open: boolean }
+  | {
+      readonly kind: "folder";
+      readonly depth: number;
+      readonly path: string;
+      readonly name: string;
+      readonly open: boolean;
+      readonly level: Level;
+    }
   | { readonly kind: "object"; readonly depth: number; readonly path: string; readonly name: string; readonly entry: Diff }
   | { readonly kind: "more" | "waiting"; readonly depth: number; readonly path: string }
   | { readonly kind: "failure"; readonly depth: number; readonly path: string; readonly error: unknown };
+
+/** Returns a level with a page of its entries more. */
+export function withPage(level: Level, entries: readonly Diff[], next: string | undefined): Level {
+  return { ...level, entries: [...level.entries, ...entries], next, pending: false, error: undefined };
+}
+
+/** Returns the sizes of an object before and after, in bytes; `undefined` where there is no object, or its size is not known. */
+export function sizesOf({ type, size_bytes, left }: Diff): readonly [before: number | undefined, after: number | undefined] {
+  if (type === "removed") return [left?.size_bytes ?? (size_bytes || undefined), undefined];
+  return [left?.size_bytes, size_bytes];
+}
 
 /** Returns the rows of a tree whose folders are in `levels`, below `prefix`. Only folders in `open` show what is in them. */
 export function treeRows(
@@ -78,7 +107,7 @@ export function treeRows(
     const name = nameIn(path, prefix);
     if (entry.path_type !== "common_prefix") return [{ kind: "object", depth, path, name, entry }];
     const isOpen = open.has(path);
-    const folder: TreeRow = { kind: "folder", depth, path, name, open: isOpen };
+    const folder: TreeRow = { kind: "folder", depth, path, name, open: isOpen, level };
     return isOpen ? [folder, ...treeRows(levels, open, path, depth + 1)] : [folder];
   });
   if (level.error !== undefined) return [...rows, { kind: "failure", depth, path: prefix, error: level.error }];

@@ -56,6 +56,7 @@ interface LinkProps {
   readonly class?: string;
   readonly title?: string;
   readonly "aria-current"?: "page" | undefined;
+  readonly "aria-expanded"?: boolean;
 }
 
 /** A link within the page. Clicks that ask for a new tab or window are the browser's. */

@@ -34,6 +34,8 @@ interface TableProps {
   readonly row: (number: number) => Row;
   /** Called while the end of the list is near; loads more, if there are any. */
   readonly more?: (() => void) | undefined;
+  /** What stands below a row, as high as it is. */
+  readonly detail?: { readonly row: number; readonly content: ComponentChildren } | undefined;
   /** Called with the visible rows `[first, end)` after 150 ms of rest. */
   readonly rest?: ((first: number, end: number) => void) | undefined;
 }
@@ -42,15 +44,18 @@ const REST_MS = 150;
 const SMALL = 200;
 
 /** Draws a table that the window scrolls. Below 200 rows all of them are drawn, so that the browser's search sees them. */
-export function Table({ label, columns, rows, row, more, rest }: TableProps) {
+export function Table({ label, columns, rows, row, more, detail, rest }: TableProps) {
   const frame = useRef<HTMLTableSectionElement>(null);
+  const extra = useRef<HTMLTableRowElement>(null);
+  const below = useRef<number | undefined>(undefined);
+  below.current = detail?.row;
   const [place, setPlace] = useState({ offset: 0, height: innerHeight, row: 32 });
   useLayoutEffect(() => {
     const measure = () => {
       const element = frame.current;
       if (!element) return;
       const height = Number.parseFloat(getComputedStyle(element).getPropertyValue("--row")) || 32;
-      const offset = Math.max(0, -element.getBoundingClientRect().top);
+      const offset = offsetOfRows(Math.max(0, -element.getBoundingClientRect().top), height, below.current, extra.current);
       setPlace((before) =>
         before.row === height && Math.abs(before.offset - offset) < height * 4 && before.height === innerHeight
           ? before
@@ -88,6 +93,13 @@ export function Table({ label, columns, rows, row, more, rest }: TableProps) {
         ))}
       </tr>,
     );
+    if (number === detail?.row) {
+      drawnRows.push(
+        <tr key={`below ${key}`} class="detail" ref={extra}>
+          <td colSpan={columns.length}>{detail.content}</td>
+        </tr>,
+      );
+    }
   }
   return (
     <div class="table">
@@ -109,4 +121,11 @@ export function Table({ label, columns, rows, row, more, rest }: TableProps) {
       </table>
     </div>
   );
+}
+
+/** Returns how far a table is scrolled, in pixels of rows alone: without what stands below row `number`. */
+function offsetOfRows(scrolled: number, row: number, number: number | undefined, extra: HTMLElement | null): number {
+  if (number === undefined || !extra) return scrolled;
+  const end = (number + 1) * row;
+  return scrolled <= end ? scrolled : Math.max(end, scrolled - extra.offsetHeight);
 }

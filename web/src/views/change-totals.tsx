@@ -2,6 +2,7 @@
 import type { Totals } from "../api/schema";
 import { growth, marks, SIGNS, shares } from "../model/changes";
 import { counted, size, sizeChange } from "../model/text";
+import "./change-totals.css";
 
 /** How many objects were added, removed and changed: `+3 −1 ~25`. */
 export function Marks({ totals }: { readonly totals: Totals }) {

@@ -29,7 +29,7 @@ type Logged = Required<Pick<LoggedCommit, "id" | "parents" | "message" | "commit
 /** The commits that the address's ref reaches. */
 export function History({ address }: { readonly address: Address }) {
   const { repository, query } = address;
-  const { ref, error } = useShownRef();
+  const { ref, error, reload } = useShownRef();
   useTitle("History", ref ?? "", repository);
   const filters = FILTERS.map((name) => query[name] ?? "");
   const filtered = filters.some(Boolean);
@@ -109,7 +109,9 @@ export function History({ address }: { readonly address: Address }) {
           <Link to={{ ...address, query: { ...query, after: "" } }}>Show the newest commits</Link>
         </p>
       )}
-      {failure !== undefined && <Failure error={failure} retry={log.items.length ? log.more : log.reload} />}
+      {failure !== undefined && (
+        <Failure error={failure} retry={error !== undefined ? reload : log.items.length ? log.more : log.reload} />
+      )}
       {!log.loaded && log.pending && <Waiting>Loading the history…</Waiting>}
       {log.loaded && !log.items.length && !log.more && (
         <p>{filtered ? "No commit matches." : `Nothing is committed on ${ref} yet.`}</p>
@@ -231,16 +233,16 @@ function Filters({ query }: { readonly query: Address["query"] }) {
   const input = (name: (typeof FILTERS)[number], title: string) => ({
     "aria-label": title,
     placeholder: title,
-    value: query[name] ?? "",
+    defaultValue: query[name] ?? "", // what is being typed stays when a page of the log comes
     onChange: (event: { readonly currentTarget: HTMLInputElement }) =>
       setQuery({ [name]: event.currentTarget.value, after: "" }),
   });
   return (
     <search class="filters" aria-label="Narrow the history">
-      <input type="search" {...input("path", "Object or folder")} />
-      <input type="search" {...input("author", "Committer")} />
-      <input type="search" {...input("text", "Text of the message")} />
-      <input type="date" title="Since" {...input("since", "Since")} />
+      <input type="search" key={`path ${query.path}`} {...input("path", "Object or folder")} />
+      <input type="search" key={`author ${query.author}`} {...input("author", "Committer")} />
+      <input type="search" key={`text ${query.text}`} {...input("text", "Text of the message")} />
+      <input type="date" title="Since" key={`since ${query.since}`} {...input("since", "Since")} />
     </search>
   );
 }

@@ -22,6 +22,10 @@ const AT_ONCE: Partial<Record<Screen, ScreenComponent>> = {
 
 const LATER: Partial<Record<Screen, () => Promise<ScreenComponent>>> = {
   commits: () => import("./history").then((module) => module.History),
+  commit: () => import("./commit").then((module) => module.CommitScreen),
+  compare: () => import("./compare").then((module) => module.Compare),
+  uncommitted: () => import("./uncommitted").then((module) => module.Uncommitted),
+  revert: () => import("./commit-revert").then((module) => module.Revert),
 };
 
 /** The page. */
