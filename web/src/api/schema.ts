@@ -2850,13 +2850,16 @@ export interface components {
         };
         /**
          * ConflictDocument
-         * @description An object that both sides changed differently. A side that does not have the object is null.
+         * @description An object that both sides changed differently. A side that does not have the object is null. With ``commits``, the last
+         *         commit that changed it on each side, or removed it; null if that was not found within the time.
          */
         ConflictDocument: {
             base: components["schemas"]["ObjectVersion"] | null;
             destination: components["schemas"]["ObjectVersion"] | null;
+            destination_commit?: components["schemas"]["Commit"] | null;
             path: string;
             source: components["schemas"]["ObjectVersion"] | null;
+            source_commit?: components["schemas"]["Commit"] | null;
         };
         /**
          * CopySource
@@ -3736,14 +3739,21 @@ export interface components {
         };
         /**
          * MergePreview
-         * @description The effect of a merge: the totals of its changes to the destination, and a page of its conflicts.
+         * @description The effect of a merge: the commits that were looked at, the totals of its changes to the destination and the number of its
+         *         conflicts (without ``totals=false``), and a page: of its conflicts (``results``), its ``changes`` or ``prefixes``.
          */
         MergePreview: {
             base_commit_id: string;
-            conflicts: number;
+            changes?: components["schemas"]["Diff"][];
+            conflicts?: number;
+            /** @default  */
+            destination_commit_id: string;
             pagination: components["schemas"]["Pagination"];
+            prefixes?: components["schemas"]["SummaryPartDocument"][];
             results: components["schemas"]["ConflictDocument"][];
-            totals: components["schemas"]["Totals"];
+            /** @default  */
+            source_commit_id: string;
+            totals?: components["schemas"]["Totals"];
         };
         /**
          * MergeRefusal
@@ -18455,7 +18465,18 @@ export interface operations {
                 after?: string;
                 /** @description only results that start with this */
                 prefix?: string;
+                delimiter?: string;
+                include_left_stats?: boolean;
+                include_right_stats?: boolean;
                 strategy?: "" | "dest-wins" | "source-wins";
+                /** @description `conflicts`; `changes` to the destination, with conflicts among them; or the totals of the changes in common `prefixes`, for which a delimiter is needed */
+                list?: "changes" | "conflicts" | "prefixes";
+                /** @description with `list=conflicts`: also count all changes and conflicts, for which all are looked at */
+                totals?: boolean;
+                /** @description with `list=conflicts`: also find the last commit that changed each one, on both sides */
+                commits?: boolean;
+                /** @description time for finding the commits of each side */
+                within?: number;
             };
             header?: never;
             path: {
