@@ -68,14 +68,20 @@ def front_door_keys(scope: Construct, settings: Settings) -> list[str]:
 def give_front_door(
     scope: Construct, settings: Settings, served: api.HttpApi, key: str, functions: Sequence[IConstruct]
 ) -> None:
-    """Have the API answer under ``domain`` by way of a distribution of CloudFront that keeps nothing, with the firewall
-    ``web_acl`` before it. It sends the secret ``key``, once ``functions`` take it.
+    """Have the API answer under ``domain`` by way of a distribution of CloudFront that keeps nothing but files of the web page,
+    with the firewall ``web_acl`` before it. It sends the secret ``key``, once ``functions`` take it.
 
     The API gets its own host name, as it knows no other one, and the name that was asked as ``X-Forwarded-Host``, for sessions of
     browsers. No credential of the API signs the host: keys and tokens sign nothing, and a login by AWS signs the host of STS. All
     else is passed on, ``Authorization`` too, which only managed policies do for requests that are not kept:
     https://repost.aws/knowledge-center/cloudfront-authorization-header
     """
+    origin = origins.HttpOrigin(
+        Fn.select(2, Fn.split("/", served.api_endpoint)),
+        protocol_policy=cloudfront.OriginProtocolPolicy.HTTPS_ONLY,
+        read_timeout=Duration.seconds(_ORIGIN_SECONDS),
+        custom_headers={"X-Forwarded-Host": settings.domain, HEADER: key},
+    )
     distribution = cloudfront.Distribution(
         scope,
         "FrontDoor",
@@ -86,18 +92,22 @@ def give_front_door(
         http_version=cloudfront.HttpVersion.HTTP2_AND_3,
         web_acl_id=settings.web_acl,
         default_behavior=cloudfront.BehaviorOptions(
-            origin=origins.HttpOrigin(
-                Fn.select(2, Fn.split("/", served.api_endpoint)),
-                protocol_policy=cloudfront.OriginProtocolPolicy.HTTPS_ONLY,
-                read_timeout=Duration.seconds(_ORIGIN_SECONDS),
-                custom_headers={"X-Forwarded-Host": settings.domain, HEADER: key},
-            ),
+            origin=origin,
             allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
             cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
             origin_request_policy=cloudfront.OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
             viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.HTTPS_ONLY,
             compress=False,  # ranges and lengths stay those of the object
         ),
+        additional_behaviors={
+            # Files of the web page: their names change with their contents, and the function compresses them.
+            "/assets/*": cloudfront.BehaviorOptions(
+                origin=origin,
+                cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
+                viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.HTTPS_ONLY,
+                compress=False,
+            )
+        },
         error_responses=[
             cloudfront.ErrorResponse(http_status=status, ttl=Duration.seconds(0)) for status in _KEPT_ERRORS
         ],

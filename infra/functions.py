@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from aws_cdk import CfnOutput, Duration, RemovalPolicy, Size, Stack
@@ -20,12 +19,12 @@ from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.encryption import DECRYPT, former_keys, through
 from infra.foreign_buckets import ForeignBuckets
 from infra.foreign_places import Rights, metadata_of
+from infra.function_code import LEFT_OUT, function_code
 from infra.layer import build
 from infra.network import MOUNT, NetworkStack
 from infra.settings import Settings, SettingsError
 from infra.table_rights import KeyRights, table_rights
 
-FOLDER: Final = Path(__file__).resolve().parent.parent / "functions"
 REQUEST_SECONDS: Final = 29
 """Of a function that a client waits for: API Gateway waits 30."""
 
@@ -145,7 +144,7 @@ class Functions(Construct):
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=self._architecture,
             handler="handler.handler",
-            code=lambda_.Code.from_asset(str(FOLDER / verb), exclude=["__pycache__", "*.pyc"]),
+            code=lambda_.Code.from_asset(str(function_code(verb)), exclude=list(LEFT_OUT)),
             layers=[self._layer],
             role=role.without_policy_updates(),
             memory_size=settings.memory,

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from graveler.api.application import BASE
 from graveler.api.errors import ApiError
-from graveler.api.pages import page_outside
 from graveler.api.resources import GROUPS
 from graveler.api.response import Response, no_content
 from graveler.api.routing import JOINED, Route, Router, Routes
@@ -274,11 +273,6 @@ def test_there_are_pages_for_people(call: Client) -> None:
         assert answer.headers["content-type"].startswith("text/html")
         assert "http://" not in answer.text
         assert "https://" not in answer.text
-
-
-def test_the_application_alone_says_where_its_api_is_described() -> None:
-    """As on Lambda; with `graveler serve` Swagger UI is in front."""
-    assert "/openapi.json" in str(page_outside("/docs").body)
 
 
 def test_every_answer_names_its_request(call: Client) -> None:

@@ -467,7 +467,7 @@ def test_a_domain_leads_to_the_api_and_outlives_it(default: Templates, full: Tem
     assert not resources(default["api"], "AWS::ApiGatewayV2::DomainName")
 
 
-def test_a_firewall_stands_before_a_cloudfront_that_passes_all_on_and_keeps_nothing(other: Templates) -> None:
+def test_a_firewall_stands_before_a_cloudfront_that_keeps_files_of_the_page_and_passes_all_else_on(other: Templates) -> None:
     told = other["api"]
     ((name, distribution),) = resources(told, "AWS::CloudFront::Distribution").items()
     made = distribution["Properties"]["DistributionConfig"]
@@ -478,6 +478,11 @@ def test_a_firewall_stands_before_a_cloudfront_that_passes_all_on_and_keeps_noth
     assert passed["OriginRequestPolicyId"] == "b689b0a8-53d0-40ab-baf2-68738e2966ac"  # AllViewerExceptHostHeader
     assert {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} <= set(passed["AllowedMethods"])
     assert (passed["Compress"], passed["ViewerProtocolPolicy"]) == (False, "https-only")
+    (page,) = made["CacheBehaviors"]
+    assert (page["PathPattern"], page["TargetOriginId"]) == ("/assets/*", passed["TargetOriginId"])
+    assert page["CachePolicyId"] == "658327ea-f89d-4fab-a63d-7e88639e58f6"  # CachingOptimized: as Cache-Control says
+    assert (page["Compress"], page["ViewerProtocolPolicy"]) == (False, "https-only")
+    assert "OriginRequestPolicyId" not in page, "neither cookies nor keys go along"
     kept = {each["ErrorCode"]: each["ErrorCachingMinTTL"] for each in made["CustomErrorResponses"]}
     assert kept == dict.fromkeys((400, 403, 404, 405, 414, 500, 501, 502, 503, 504), 0)
     (origin,) = made["Origins"]

@@ -45,6 +45,7 @@ def test_on_aws_repositories_are_below_the_lakes_place(sources: tuple[str, ...])
     made = api_settings(ServerSettings(lake=place, metrics=Path("/nowhere"), import_sources=sources))
     assert made.namespace_prefix == "s3://my.bucket/lake/"
     assert re.match(made.namespace_pattern, "s3://my.bucket/lake/rep")
+    assert made.page_stores == (place.objects, *sources)
     outside = ("s3://other/rep", "s3://my.bucket/lake-2/rep", "s3://my-bucket/lake/rep", "s3://raw/rep")
     for namespace in (*outside, "local://rep", "file:///rep"):
         assert not re.match(made.namespace_pattern, namespace)

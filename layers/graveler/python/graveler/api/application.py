@@ -16,7 +16,7 @@ from graveler.access.refusals import TooManyFailuresError
 from graveler.api.call import ANONYMOUS, BodyNeededError, Call, cookies, source_ip
 from graveler.api.errors import ApiError, status_and_error
 from graveler.api.origins import expect_own_page
-from graveler.api.pages import page_outside
+from graveler.api.pages import Pages
 from graveler.api.queries import split_query
 from graveler.api.resources import GROUPS
 from graveler.api.response import Response, json_response
@@ -51,6 +51,7 @@ class Application:
         self._access = access
         self._runner: Operator = runner or Runner(lake.tables, ALL_KINDS)
         self._settings = settings or Settings()
+        self._pages = Pages(lake, self._settings)
         self._router = Router(GROUPS, BASE, joins=self._settings.decoded_paths)
 
     def __call__(self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None) -> dict[str, Any]:
@@ -111,7 +112,8 @@ class Application:
         response: Response | None
         try:
             if not path.startswith(BASE) or path[len(BASE) : len(BASE) + 1] not in ("", "/"):
-                response = page_outside(path)
+                response = self._pages.respond(method, path, event.get("headers") or {})
+                operation = "page" if response.status < 400 else ""
             else:
                 route, parameters = self._router.find(method, path)
                 operation = route.operation

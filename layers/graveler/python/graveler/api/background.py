@@ -65,7 +65,10 @@ def _answer(
     if no_wait:
         operation = _start(call, repository, name, pinned(repository, request))
         response = accepted(
-            Operations(call.lake.tables, repository.repository.uid), repository.repository.name, operation
+            Operations(call.lake.tables, repository.repository.uid),
+            repository.repository.name,
+            operation,
+            call.settings.base_path,
         )
         if operation.is_finished:
             _tell(call, repository, operation)

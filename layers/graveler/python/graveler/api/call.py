@@ -49,6 +49,7 @@ class Call:
         "runner",
         "seconds_left",
         "settings",
+        "signed_urls",
     )
 
     def __init__(
@@ -80,6 +81,8 @@ class Call:
         self.operation = operation
         self.request_id = request_id
         self.seconds_left = seconds_left
+        self.signed_urls = False
+        """Whether the response has presigned URLs in it, so that no cache may store it."""
 
     @property
     def committer(self) -> str:
@@ -166,6 +169,7 @@ class Call:
 
     def audit_url(self, address: str, *, repository: str, ref: str, path: str) -> None:
         """Write a line to the audit log for a presigned URL that is handed out, without its signature."""
+        self.signed_urls = True
         self.audit("presigned", repository=repository, ref=ref, path=path, address=address)
 
 

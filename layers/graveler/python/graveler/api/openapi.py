@@ -56,9 +56,11 @@ _WITH_CREDENTIALS: Final = {401: Error, **_ALWAYS}
 
 
 @lru_cache(maxsize=1)
-def openapi_json() -> bytes:
-    """Return the document as indented JSON. Generated once per process."""
-    compact = msgspec.json.encode(document(Router(GROUPS).routes), order="deterministic")
+def openapi_json(base: str = "/") -> bytes:
+    """Return the document as indented JSON, for a server below the path ``base``. Generated once per process."""
+    described = document(Router(GROUPS).routes)
+    described["servers"] = [{"url": f"{base.rstrip('/')}{BASE}"}]
+    compact = msgspec.json.encode(described, order="deterministic")
     return msgspec.json.format(compact, indent=1) + b"\n"
 
 

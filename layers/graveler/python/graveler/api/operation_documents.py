@@ -48,11 +48,11 @@ def operation_document(operations: Operations, operation: Operation, commit: str
     )
 
 
-def accepted(operations: Operations, repository: str, operation: Operation) -> Response:
-    """Return a 202, with the address of the operation."""
+def accepted(operations: Operations, repository: str, operation: Operation, base_path: str) -> Response:
+    """Return a 202, with the address of the operation below ``base_path``."""
     from urllib.parse import quote  # most requests are answered at once
 
-    where = f"/api/v1/repositories/{quote(repository, safe='')}/operations/{operation.id}"
+    where = f"{base_path}api/v1/repositories/{quote(repository, safe='')}/operations/{operation.id}"
     headers = {"location": where, "preference-applied": "respond-async"}
     return json_response(operation_document(operations, operation), 202, headers)
 

@@ -29,7 +29,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     records, as far as that is known in advance, or that take longer than half of ``request_seconds``, run as operations, for
     which a request waits the other half; unless ``hands_over`` is off. With ``decoded_paths``, a gateway has decoded the paths of
     requests, so a slash of a ref's name in them looks like any other. With ``open_setup`` the first client creates the first
-    access key of a lake that never had one."""
+    access key of a lake that never had one. The web page lies below ``base_path``, which begins and ends with a slash, and loads
+    objects directly from those of ``page_stores`` (addresses of namespaces) that are in S3."""
 
     namespace_prefix: str = "local://"
     namespace_pattern: str = "^(local|s3|mem)://"
@@ -45,3 +46,5 @@ class Settings(Struct, frozen=True, kw_only=True):
     hands_over: bool = True
     decoded_paths: bool = False
     open_setup: bool = False
+    base_path: str = "/"
+    page_stores: tuple[str, ...] = ()

@@ -84,6 +84,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
             operation_records=self.operation_records,
             # Without a worker to hand it to, the request does all the work.
             hands_over=bool(self.operations_queue or self.operations_machine),
+            page_stores=tuple(f"{_S3}{source}" for source in (*self.sources, *self.import_buckets)),
         )
 
 

@@ -5,23 +5,28 @@ origin with objects that users upload, so its policy lets no script run but the 
 """
 
 from base64 import b64encode
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from graveler.api.response import HTML_TYPE
+from graveler.api.static_files import StaticFile
+from graveler.server.events import response_of
 from graveler.server.requests import Request
-from graveler.server.responses import Headers, ServerResponse
+from graveler.server.responses import ServerResponse
 
 PAGE: Final = "/docs"
 _OPERATION: Final = "apiPage"
 _SCRIPT: Final = "swagger-ui-bundle.js"
+_FILES: Final = ("", "start.js", _SCRIPT, "swagger-ui.css")
 _TYPES: Final = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
 
-_START_TEXT: Final = b"""SwaggerUIBundle({
-  url: "/openapi.json", dom_id: "#page", deepLinking: true, docExpansion: "none", filter: true,
+_START_TEXT: Final = """SwaggerUIBundle({{
+  url: "{base}openapi.json", dom_id: "#page", deepLinking: true, docExpansion: "none", filter: true,
   defaultModelsExpandDepth: 0, validatorUrl: null,
-});
+}});
 """
 
 _POLICY: Final = (
@@ -32,10 +37,10 @@ _POLICY: Final = (
 _PAGE_TEXT: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>graveler: HTTP API</title>
-<link rel="stylesheet" href="/docs/swagger-ui.css"></head>
+<link rel="stylesheet" href="{base}docs/swagger-ui.css"></head>
 <body><div id="page"></div>
-<script src="/docs/swagger-ui-bundle.js" integrity="{script}"></script>
-<script src="/docs/start.js" integrity="{start}"></script></body></html>
+<script src="{base}docs/swagger-ui-bundle.js" integrity="{script}"></script>
+<script src="{base}docs/start.js" integrity="{start}"></script></body></html>
 """
 
 
@@ -44,37 +49,44 @@ def is_api_page(path: str) -> bool:
     return path == PAGE or path.startswith(f"{PAGE}/")
 
 
-def api_page(request: Request) -> ServerResponse | None:
-    """Return the page, or one of its files; None if there is no such file, or the package is not installed. Reads files."""
-    spec = find_spec("flask_swagger_ui")  # finds the package without importing it
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    folder = Path(spec.submodule_search_locations[0], "dist")
+def api_page(request: Request, base: str = "/") -> ServerResponse | None:
+    """Return the page, or one of its files, for a server below the path ``base``; None if there is no such file, or the package
+    is not installed. The first request for each reads files."""
     name = request.path.removeprefix(PAGE).strip("/")
-    headers: Headers = []
+    file = _file(name, base) if name in _FILES else None
+    return (
+        None if file is None else response_of(file.respond(request.method, request.headers), _OPERATION, request.method)
+    )
+
+
+@cache
+def _folder() -> Path | None:
+    spec = find_spec("flask_swagger_ui")  # finds the package without importing it
+    return (
+        None
+        if spec is None or not spec.submodule_search_locations
+        else Path(spec.submodule_search_locations[0], "dist")
+    )
+
+
+@lru_cache(maxsize=len(_FILES))
+def _file(name: str, base: str) -> StaticFile | None:
+    """Return the page (the empty name), or another one of :data:`_FILES`. Browsers keep them, and ask each time: after an update
+    the page's hashes fit new files only."""
+    folder = _folder()
+    if folder is None:
+        return None
+    start = _START_TEXT.format(base=base).encode()
     match name:
         case "":
-            script, start = _hash((folder / _SCRIPT).read_bytes()), _hash(_START_TEXT)
-            body = _PAGE_TEXT.format(script=script, start=start).encode()
-            headers = [
-                ("content-type", "text/html; charset=utf-8"),
-                ("content-security-policy", _POLICY.format(script=f"'{script}'", start=f"'{start}'")),
-                ("referrer-policy", "no-referrer"),
-            ]
+            hashes = {"script": _hash((folder / _SCRIPT).read_bytes()), "start": _hash(start)}
+            quoted = {part: f"'{value}'" for part, value in hashes.items()}
+            headers = {"content-security-policy": _POLICY.format(**quoted), "referrer-policy": "no-referrer"}
+            return StaticFile(_PAGE_TEXT.format(base=base, **hashes).encode(), HTML_TYPE, headers=headers)
         case "start.js":
-            body = _START_TEXT
-        case "swagger-ui-bundle.js" | "swagger-ui.css":
-            body = (folder / name).read_bytes()
+            return StaticFile(start, _TYPES["js"])
         case _:
-            return None
-    if name:
-        headers = [("content-type", _TYPES[name.rpartition(".")[2]])]
-    tag = f'"{sha256(body).hexdigest()[:32]}"'
-    # Browsers keep them, and ask each time: after an update the page's hashes fit new files only.
-    headers += [("etag", tag), ("cache-control", "no-cache"), ("x-content-type-options", "nosniff")]
-    if tag in request.headers.get("if-none-match", ""):
-        return ServerResponse(304, headers, operation=_OPERATION)
-    return ServerResponse(200, headers, body, operation=_OPERATION)
+            return StaticFile((folder / name).read_bytes(), _TYPES[name.rpartition(".")[2]])
 
 
 def _hash(script: bytes) -> str:

@@ -1,15 +1,39 @@
 """The settings of a server process."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from graveler.errors import InvalidError
 from graveler.lake.opening.location import LakeLocation
 
 OBJECTS_PATH: Final = "/objects"
 """The path below which presigned URLs lie."""
+
+
+_BASE_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)+", re.ASCII)
+_OWN_PATHS: Final = frozenset(
+    ("api", "assets", "auth", "docs", "healthcheck", "metrics", "objects", "openapi.json", "repositories", "setup")
+)
+"""First segments of the server's own paths."""
+
+
+def parse_base_path(text: str) -> str:
+    """Return a path such as ``/lake`` as ``/lake/``; that of an empty text is ``/``. :class:`InvalidError` for what is no plain
+    path, and for one in which a path of the server could be meant."""
+    path = text.rstrip("/")
+    if not path:
+        return "/"
+    if not _BASE_PATH.fullmatch(path) or {".", ".."}.intersection(path.split("/")):
+        raise InvalidError(
+            f"base path {text!r} is not a plain path; write it as /lake, of letters, digits and '.', '_', '~', '-'"
+        )
+    if (own := path.split("/")[1]) in _OWN_PATHS:
+        raise InvalidError(f"base path {text!r} begins with a path of the server's own, /{own}; choose another")
+    return f"{path}/"
 
 
 class SecretVariables(Struct, frozen=True):
@@ -34,7 +58,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     last one of ``client_address_header`` (its name in lower case). ``secrets`` are variables that a worker sets for itself, since
     no worker is started with them. With ``open_setup`` the first client creates the first access key. AWS principals log in if
     their clients sign one of the names ``aws_login``. Pages of ``cors_origins`` may use the server
-    (:mod:`graveler.server.cors`)."""
+    (:mod:`graveler.server.cors`). The server also answers below ``base_path``, which begins and ends with a slash."""
 
     lake: LakeLocation
     metrics: Path
@@ -61,4 +85,5 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     open_setup: bool = False
     aws_login: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
+    base_path: str = "/"
     secrets: SecretVariables = SecretVariables()

@@ -106,7 +106,7 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         began = time.perf_counter()
-        request = request_of(scope, self._settings.client_address_header)
+        request = request_of(scope, self._settings.client_address_header, self._settings.base_path)
         request_id = random_bytes(8).hex()
         if request.header_bytes > MAX_HEADERS:
             response = json_error(
@@ -139,7 +139,7 @@ class Gateway:
                 text = await self._disk.run(self._metrics.text)
                 return ServerResponse(200, [("content-type", _METRICS_TYPE)], text.encode(), "metrics")
             if is_api_page(request.path):
-                page = await self._disk.run(api_page, request)
+                page = await self._disk.run(api_page, request, self._settings.base_path)
                 if page is not None:
                     return page
 

@@ -29,9 +29,10 @@ class Request(msgspec.Struct, frozen=True):
     header_bytes: int = 0
 
 
-def request_of(scope: Scope, client_address_header: str = "") -> Request:
-    """Return the head of an ASGI request. Headers of the same name are joined by commas, cookies by semicolons. The client's
-    address is the last one in the header that a proxy in front appends to (its name in lower case), if there is such a proxy."""
+def request_of(scope: Scope, client_address_header: str = "", base_path: str = "/") -> Request:
+    """Return the head of an ASGI request, with the path below ``base_path`` if it lies there. Headers of the same name are joined
+    by commas, cookies by semicolons. The client's address is the last one in the header that a proxy in front appends to (its
+    name in lower case), if there is such a proxy."""
     headers: dict[str, str] = {}
     size = 0
     for name, value in scope["headers"]:
@@ -40,13 +41,16 @@ def request_of(scope: Scope, client_address_header: str = "") -> Request:
         if key in headers:
             text = f"{headers[key]}{'; ' if key == 'cookie' else ','}{text}"
         headers[key] = text
-    path: bytes = scope["raw_path"]
+    raw_path: bytes = scope["raw_path"]
+    path = raw_path.decode("ascii") if raw_path.isascii() else quote_from_bytes(raw_path, _AS_SENT)
+    if base_path != "/" and f"{path}/".startswith(base_path):  # a proxy in front may have removed it
+        path = path[len(base_path) - 1 :] or "/"
     source = scope["client"][0] if scope["client"] else ""
     if client_address_header and (addresses := headers.get(client_address_header)):
         source = addresses.rpartition(",")[2].strip()[:_LONGEST_ADDRESS]
     return Request(
         scope["method"],
-        path.decode("ascii") if path.isascii() else quote_from_bytes(path, _AS_SENT),
+        path,
         scope["query_string"].decode("latin-1"),
         headers,
         source,

@@ -43,6 +43,8 @@ def api_settings(settings: ServerSettings) -> Settings:
             import_sources=sources,
             verify_bytes=settings.verify_bytes,
             open_setup=settings.open_setup,
+            base_path=settings.base_path,
+            page_stores=settings.import_sources,
         )
     prefix = f"{settings.lake.objects.rstrip('/')}/"
     return Settings(
@@ -52,6 +54,8 @@ def api_settings(settings: ServerSettings) -> Settings:
         import_sources=sources,
         verify_bytes=settings.verify_bytes,
         open_setup=settings.open_setup,
+        base_path=settings.base_path,
+        page_stores=(settings.lake.objects, *settings.import_sources),
     )
 
 

@@ -144,6 +144,15 @@ def serve(
             help="Let scripts of this site's pages use the server, such as https://example.org; repeatable. [default: none]",
         ),
     ] = None,
+    base_path: Annotated[
+        str,
+        typer.Option(
+            "--base-path",
+            metavar="PATH",
+            help="Path below which a proxy shows the server, such as /lake. It may remove the path from requests or leave it. "
+            "[default: /]",
+        ),
+    ] = "",
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="Log each request to stderr, as a line of JSON.")
     ] = False,
@@ -188,7 +197,7 @@ def serve(
     """
     from graveler.access.authentication import Access
     from graveler.access.sources import ImportSources
-    from graveler.server.configuration import SecretVariables, ServerSettings
+    from graveler.server.configuration import SecretVariables, ServerSettings, parse_base_path
 
     try:
         from graveler.server.cors import CrossOrigin
@@ -204,6 +213,7 @@ def serve(
             "address: leave out --host, or --open-setup"
         )
     CrossOrigin(cors_origin or ())  # refuses what is no origin
+    below = parse_base_path(base_path)
     sources = tuple(import_source or ())
     ImportSources(sources)  # refuses invalid prefixes
     if aws_login:
@@ -246,6 +256,7 @@ def serve(
             open_setup=open_setup,
             aws_login=tuple(aws_login or ()),
             cors_origins=tuple(cors_origin or ()),
+            base_path=below,
             secrets=SecretVariables(_for_workers()),
         )
 
