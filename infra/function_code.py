@@ -18,14 +18,14 @@ SENDS_PAGE: Final = "read"
 LEFT_OUT: Final = ("__pycache__", "*.pyc")
 
 
-def function_code(verb: str, into: Path = BUILD) -> Path:
+def function_code(verb: str, into: Path = BUILD, page: Path = PAGE) -> Path:
     """Return the folder with the code of a function. That of ``read`` is copied together, unless it lies there already: its name
     holds a digest of its files. :class:`SettingsError` if the page was not built."""
     if verb != SENDS_PAGE:
         return FOLDER / verb
-    if not (PAGE / "index.html").is_file():
-        raise SettingsError(f"{PAGE} has no index.html; build the web page first: make web")
-    target = into / f"{verb}-{_digest(FOLDER / verb, PAGE)}"
+    if not (page / "index.html").is_file():
+        raise SettingsError(f"{page} has no index.html; build the web page first: make web")
+    target = into / f"{verb}-{_digest(FOLDER / verb, page)}"
     if target.exists():
         return target
     into.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def function_code(verb: str, into: Path = BUILD) -> Path:
         copy = Path(work) / verb
         left_out = shutil.ignore_patterns(*LEFT_OUT)
         shutil.copytree(FOLDER / verb, copy, ignore=left_out)
-        shutil.copytree(PAGE, copy / PAGE.name, ignore=left_out)
+        shutil.copytree(page, copy / PAGE.name, ignore=left_out)
         try:
             copy.rename(target)
         except OSError:
@@ -46,5 +46,5 @@ def _digest(*folders: Path) -> str:
     digest = hashlib.sha256()
     for folder in folders:
         for file in sorted(file for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc"):
-            digest.update(f"{file.relative_to(ROOT)}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+            digest.update(f"{file.relative_to(folder)}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]

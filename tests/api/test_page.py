@@ -17,7 +17,7 @@ from graveler.errors import CorruptError
 from graveler.functions.entry import MAX_ANSWER, raw_path
 from tests.api.support import Answer, EventClient, World, make_world
 from tests.support.gateways import through_gateway
-from tests.support.pages import BROWSER, SCRIPT, SHELL, write_page
+from tests.support.pages import BROWSER, SCRIPT, SHELL, searched_first, write_page
 
 ADDRESSES: Final = (
     "/",
@@ -88,12 +88,12 @@ ELSEWHERE: Final = (
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Iterator[Path]:
     """A page's package, which is found before the project's own."""
     package = write_page(tmp_path)
     (package / "assets" / "secret.key").write_text("no kind of file that a page has")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return package
+    with searched_first(tmp_path):
+        yield package
 
 
 @pytest.fixture
@@ -271,11 +271,11 @@ def test_a_shell_that_cannot_be_moved_is_refused(folder: Path) -> None:
 
 
 @pytest.fixture
-def without_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def without_page(tmp_path: Path) -> Iterator[None]:
     (tmp_path / "graveler_page").mkdir()
     (tmp_path / "graveler_page" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return
+    with searched_first(tmp_path):
+        yield
 
 
 @pytest.mark.usefixtures("without_page")

@@ -1,7 +1,5 @@
 """A page may load bytes from the buckets of its lake, as presigned URLs name them, and from no other."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from graveler.api.store_origins import store_origins
@@ -13,10 +11,9 @@ from tests.support.shell import Shell
 
 
 @pytest.fixture(autouse=True)
-def credentials(shell: Shell) -> Iterator[None]:
+def credentials(shell: Shell) -> None:
     shell.export_all({"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"})
     shell.unset("AWS_ENDPOINT_URL")
-    return
 
 
 def origins(settings: S3Settings, *stores: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import gzip
 from base64 import b64decode
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ from graveler.functions.entry import MAX_ANSWER, api_handler
 from graveler.storage.objects.s3 import S3Objects
 from tests.functions.conftest import Handler
 from tests.functions.events import event
-from tests.support.pages import BROWSER, SCRIPT, SHELL, write_page
+from tests.support.pages import BROWSER, SCRIPT, SHELL, searched_first, write_page
 
 
 @pytest.fixture
-def read(deployment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Handler:
+def read(deployment: None, tmp_path: Path) -> Iterator[Handler]:
     write_page(tmp_path / "code")
-    monkeypatch.syspath_prepend(str(tmp_path / "code"))
-    return api_handler("read")
+    with searched_first(tmp_path / "code"):
+        yield api_handler("read")
 
 
 def asked(path: str, **headers: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from infra import function_code as module
 from infra.function_code import FOLDER, PAGE, function_code
 from infra.settings import SettingsError
 
@@ -31,7 +30,6 @@ def test_other_functions_have_their_folder_alone(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_page_that_was_not_built_is_no_deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE", tmp_path / "graveler_page")
+def test_a_page_that_was_not_built_is_no_deployment(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="make web"):
-        function_code("read", tmp_path)
+        function_code("read", tmp_path, tmp_path / "graveler_page")

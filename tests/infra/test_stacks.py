@@ -467,7 +467,9 @@ def test_a_domain_leads_to_the_api_and_outlives_it(default: Templates, full: Tem
     assert not resources(default["api"], "AWS::ApiGatewayV2::DomainName")
 
 
-def test_a_firewall_stands_before_a_cloudfront_that_keeps_files_of_the_page_and_passes_all_else_on(other: Templates) -> None:
+def test_a_firewall_stands_before_a_cloudfront_that_keeps_files_of_the_page_and_passes_all_else_on(
+    other: Templates,
+) -> None:
     told = other["api"]
     ((name, distribution),) = resources(told, "AWS::CloudFront::Distribution").items()
     made = distribution["Properties"]["DistributionConfig"]

@@ -1,5 +1,8 @@
 """A small web page in the place of the built one, for tests that are not about what is on it."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,3 +23,13 @@ def write_page(folder: Path) -> Path:
     (package / "assets" / "main-1f.js").write_text(SCRIPT)
     (package / "assets" / "icons-2a.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     return package
+
+
+@contextmanager
+def searched_first(folder: Path) -> Iterator[None]:
+    """Search a folder before others for packages."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))

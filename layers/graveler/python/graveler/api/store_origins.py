@@ -15,9 +15,9 @@ def store_origins(lake: Lake, stores: Iterable[str]) -> tuple[str, ...]:
     """Return the sources of a content security policy that match presigned URLs of these stores, such as ``s3://bucket/folder``:
     the origin, and the bucket if the URLs have it in their path. Stores that are not in S3 have none, as the server itself serves
     their objects. No request."""
-    sources = {}
+    sources = []
     for bucket in dict.fromkeys(store.removeprefix(_S3).partition("/")[0] for store in stores if store.startswith(_S3)):
         url = urlsplit(lake.store_of(f"{_S3}{bucket}").presign("x", "GET", _SECONDS))
         in_path = not (url.hostname or "").startswith(f"{bucket}.")
-        sources[f"{url.scheme}://{url.netloc}{f'/{bucket}/' if in_path else ''}"] = None
+        sources.append(f"{url.scheme}://{url.netloc}{f'/{bucket}/' if in_path else ''}")
     return tuple(sources)

@@ -14,7 +14,7 @@ OBJECTS_PATH: Final = "/objects"
 """The path below which presigned URLs lie."""
 
 
-_BASE_PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~-]+)+", re.ASCII)
+_BASE_PATH: Final = re.compile(r"/[A-Za-z0-9._~/-]+", re.ASCII)
 _OWN_PATHS: Final = frozenset(
     ("api", "assets", "auth", "docs", "healthcheck", "metrics", "objects", "openapi.json", "repositories", "setup")
 )
@@ -27,12 +27,13 @@ def parse_base_path(text: str) -> str:
     path = text.rstrip("/")
     if not path:
         return "/"
-    if not _BASE_PATH.fullmatch(path) or {".", ".."}.intersection(path.split("/")):
+    segments = path.split("/")[1:]
+    if not _BASE_PATH.fullmatch(path) or not {"", ".", ".."}.isdisjoint(segments):
         raise InvalidError(
             f"base path {text!r} is not a plain path; write it as /lake, of letters, digits and '.', '_', '~', '-'"
         )
-    if (own := path.split("/")[1]) in _OWN_PATHS:
-        raise InvalidError(f"base path {text!r} begins with a path of the server's own, /{own}; choose another")
+    if segments[0] in _OWN_PATHS:
+        raise InvalidError(f"base path {text!r} begins with a path of the server's own, /{segments[0]}; choose another")
     return f"{path}/"
 
 
