@@ -8,13 +8,16 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from secrets import token_hex
 from typing import Any, Final
 
 from graveler.access.authentication import Access
 from graveler.access.refusals import TooManyFailuresError
 from graveler.api.call import ANONYMOUS, BodyNeededError, Call, cookies, source_ip
+from graveler.api.compression import NO_STORE, compress, is_compressible
 from graveler.api.errors import ApiError, status_and_error
+from graveler.api.immutable_responses import ImmutableResponses, commits_in
 from graveler.api.origins import expect_own_page
 from graveler.api.pages import Pages
 from graveler.api.queries import split_query
@@ -51,14 +54,17 @@ class Application:
         self._access = access
         self._runner: Operator = runner or Runner(lake.tables, ALL_KINDS)
         self._settings = settings or Settings()
+        self._immutable = ImmutableResponses()
         self._pages = Pages(lake, self._settings)
         self._router = Router(GROUPS, BASE, joins=self._settings.decoded_paths)
 
     def __call__(self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None) -> dict[str, Any]:
-        """Return the response to an event, within ``seconds_left`` if the process is stopped then. Two keys are graveler's own:
-        ``graveler.operation`` in the response names the operation, for logs and metrics; ``graveler.body_file`` in an event is
-        the file that holds its body."""
+        """Return the response to an event, compressed if the client accepts that, within ``seconds_left`` if the process is
+        stopped then. Two keys are graveler's own: ``graveler.operation`` in the response names the operation, for logs and
+        metrics; ``graveler.body_file`` in an event is the file that holds its body."""
         response, operation = self.respond(event, seconds_left)
+        if is_compressible(response, event.get("headers") or {}):
+            compress(response)
         answer = response.event()
         answer["graveler.operation"] = operation
         return answer
@@ -66,8 +72,8 @@ class Application:
     def respond(
         self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None
     ) -> tuple[Response, str]:
-        """Return the response, before it becomes an event, and the name of the operation. The body of an event may be bytes,
-        which need no decoding."""
+        """Return the response, before it is compressed and becomes an event, and the name of the operation. The body of an event
+        may be bytes, which need no decoding."""
         response, operation = self._respond(event, has_body=True, seconds_left=seconds_left)
         assert response is not None
         return response, operation
@@ -123,6 +129,8 @@ class Application:
         if response is not None:
             response.headers["x-request-id"] = request_id
             response.headers["x-content-type-options"] = "nosniff"  # browsers must not treat JSON or bytes as a page
+            if response.status >= 400:
+                response.headers["cache-control"] = NO_STORE
             if method == "HEAD":
                 response.body = ""
         return response, operation
@@ -164,7 +172,7 @@ class Application:
         try:
             if not route.changes:
                 route.permit(call, parameters)
-                return route.answer(call, parameters, pairs)
+                return self._read(call, route, parameters, pairs)
         except BodyNeededError:
             return None
         try:
@@ -174,6 +182,7 @@ class Application:
             return None
         except Exception as error:  # noqa: BLE001 - the audit log has an outcome for each change, then it goes on its way
             response = _refusal(error, route.operation, request_id)
+        _forbid_storing(call, route, response)
         call.audit(
             str(response.status),
             repository=parameters.get("repository", ""),
@@ -181,6 +190,22 @@ class Application:
             path=dict(pairs).get(route.path_parameter or "", ""),  # of several the last one, which counts
         )
         return response
+
+    def _read(self, call: Call, route: Route, parameters: Mapping[str, str], pairs: list[tuple[str, str]]) -> Response:
+        """Return the response to a permitted request that changes nothing."""
+        if route.lasting_refs and (commits := commits_in(route.lasting_refs, parameters)):
+            compute = partial(route.answer, call, parameters, pairs)
+            response = self._immutable.respond(call, parameters["repository"], commits, compute)
+        else:
+            response = route.answer(call, parameters, pairs)
+        _forbid_storing(call, route, response)
+        return response
+
+
+def _forbid_storing(call: Call, route: Route, response: Response) -> None:
+    """Keep caches from storing a response with a secret: a token, a key, a presigned URL."""
+    if call.signed_urls or route.holds_secrets:
+        response.headers["cache-control"] = NO_STORE
 
 
 def _path(raw: str, stage: str) -> str:

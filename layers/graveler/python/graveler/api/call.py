@@ -140,6 +140,11 @@ class Call:
         return None if path is None else Path(path)
 
     @property
+    def address(self) -> str:
+        """The path and the query, as they were sent."""
+        return f"{self._event.get('rawPath', '')}?{self._event.get('rawQueryString', '')}"
+
+    @property
     def cookies(self) -> str:
         """The cookies, in the form of a ``cookie`` header."""
         return cookies(self._event)

@@ -140,7 +140,8 @@ def _sentences(docstring: str) -> tuple[str, str]:
 
 def implied_answers(route: Route) -> dict[int, Any]:
     """Return the responses that any request may get, besides those its route declares."""
-    return dict(_ALWAYS if route.permission is None else _WITH_CREDENTIALS)
+    unchanged = {304: None} if route.lasting_refs else {}
+    return {**(_ALWAYS if route.permission is None else _WITH_CREDENTIALS), **unchanged}
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:

@@ -43,6 +43,10 @@ SAFE: Final = ("GET", "HEAD")
 """Methods that change nothing."""
 _BRANCH_PARAMETERS: Final = ("branch", "destination")
 """Names of path parameters that hold the branch that a changing route changes."""
+_REFS: Final = ("ref", "left", "right")
+"""Names of path parameters that hold a ref that is read."""
+_SECRETS: Final = ("/auth/", "/setup_lakefs")
+"""Beginnings of paths whose responses hold tokens and keys."""
 _PATH_PARAMETERS: Final = ("path", "dest_path")
 """Names of query parameters that hold the object that a route changes."""
 
@@ -74,6 +78,7 @@ class RouteOptions(TypedDict, total=False):
     branch_in_body: bool
     scans: bool
     short: bool
+    lasts: bool
     function: Function
 
 
@@ -85,7 +90,8 @@ class Route:
     response. ``raw_body``: the body is bytes that the handler reads itself. ``branch_in_body``: the handler itself requires the
     permission, once it knows the branch. A route that ``scans`` may read a whole ref, or a history; its path ends with a word. A
     ``short`` one reads little, all of it cached, and writes to the table once at most: a server may handle it without a thread
-    (:mod:`graveler.system.pauses`). ``function`` answers it on Lambda, by default the one for its method.
+    (:mod:`graveler.system.pauses`). If a route ``lasts``, its response never changes where all of its refs are IDs of commits
+    (:mod:`graveler.api.immutable_responses`). ``function`` answers it on Lambda, by default the one for its method.
     """
 
     def __init__(
@@ -110,6 +116,9 @@ class Route:
         self.response_headers = options.get("response_headers", {})
         self.scans = options.get("scans", False)
         self.short = options.get("short", False)
+        self.lasting_refs = [name for name in _REFS if f"{{{name}}}" in template] if options.get("lasts") else []
+        """The path parameters of which all must be IDs of commits for the response to last."""
+        self.holds_secrets = template.startswith(_SECRETS)
         self.function = options.get("function") or ("read" if method in SAFE else "write")
         self.branch_parameter = next((name for name in _BRANCH_PARAMETERS if f"{{{name}}}" in template), None)
         self.changes = method not in SAFE and self.permission in (Permission.WRITE, Permission.ADMIN)

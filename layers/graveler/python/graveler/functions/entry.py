@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from graveler.access.authentication import Access
 from graveler.api.application import Application
+from graveler.api.compression import NO_STORE, event_text
 from graveler.api.response import JSON_TYPE
 from graveler.api.settings import DEFAULT_MAX_BODY
 from graveler.functions.deployed_lake import connect, open_deployed_lake
@@ -39,6 +40,9 @@ MAX_ANSWER: Final = 6 * 1024 * 1024
 """Maximum size in bytes of a response as JSON, including the escapes in its body: Lambda's limit."""
 _SMALL: Final = MAX_ANSWER // 6
 """Characters of a body that fits whatever its contents: the longest escape of a character has six."""
+
+_OF_BODY: Final = ("content-encoding", "etag", "vary")
+"""Headers of a response that are about its body."""
 
 _RESERVE: Final = 3.0
 """Seconds before the end of the function's time at which a request must have its response."""
@@ -207,7 +211,8 @@ def answered(application: Callable[[Event], Event], event: Event) -> Event:
     if shorter is not None:
         return answered(application, shorter)
     message = f"the response has {size:,} bytes, but a function can return at most {MAX_ANSWER:,}; request less at once"
-    return {**response, **_refused(400, message, response["headers"])}
+    headers = {name: value for name, value in response["headers"].items() if name not in _OF_BODY}
+    return {**response, **_refused(400, message, headers)}
 
 
 def _request_id(event: Event) -> str:
@@ -222,7 +227,7 @@ def _request_headers(event: Event) -> dict[str, str]:
 def _refused(status: int, message: str, headers: Mapping[str, str] | None = None) -> Event:
     return {
         "statusCode": status,
-        "headers": {**(headers or {}), "content-type": JSON_TYPE},
+        "headers": {**(headers or {}), "content-type": JSON_TYPE, "cache-control": NO_STORE},
         "body": json.dumps({"message": message}),
         "isBase64Encoded": False,
     }
@@ -258,9 +263,12 @@ def _is_as_sent(event: Event, received: int) -> bool:
 
 def _shorter(event: Event, response: Event, size: int) -> Event | None:
     """Return the request for a page of fewer results, if this is one for a page of several."""
-    if event["requestContext"]["http"]["method"] != "GET" or response["isBase64Encoded"]:
+    if event["requestContext"]["http"]["method"] != "GET" or response["headers"].get("content-type") != JSON_TYPE:
         return None
-    document = json.loads(response["body"])
+    text = event_text(response)
+    if text is None:
+        return None
+    document = json.loads(text)
     results = len(document["results"]) if "pagination" in document else 0
     if results < 2:
         return None

@@ -313,7 +313,7 @@ def _error(status: int, code: str, message: str) -> ServerResponse:
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f"<Error><Code>{code}</Code><Message>{escape(printable)}</Message></Error>\n"
     )
-    headers = [("content-type", "application/xml")]
+    headers = [("content-type", "application/xml"), ("cache-control", "no-store")]
     if status == 503:
         headers.append(("retry-after", "1"))
     return ServerResponse(status, headers, document.encode("utf-8", "replace"))

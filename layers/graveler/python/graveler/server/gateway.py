@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
+from graveler.api.compression import compress, is_compressible
 from graveler.api.response import Response
 from graveler.api.routing import BodyKind, Handling
 from graveler.errors import UnavailableError
@@ -49,6 +50,8 @@ MAX_HEADERS: Final = 32 << 10
 """Limit on the total bytes of the names and values of a request's headers."""
 _MESSAGE: Final = 64 << 10
 """Bytes of a body sent at once: granian buffers 32 of these for a client that does not read them."""
+_COMPRESSED_IN_LOOP: Final = 16 << 10
+"""Bytes of a response that the event loop compresses, in 0.1 ms: handing it to a thread takes as long."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _WHILE_SENDING: Final = (413, 503)
 """Statuses of refusals of a body that is still arriving, and not because it arrives too slowly or was cut short."""
@@ -183,7 +186,7 @@ class Gateway:
                 requests = self._loop_requests = EventLoopRequests()
             try:
                 if request.method == "GET":
-                    return self._handle(request, body, request_id)
+                    return self._read_in_loop(request, request_id)
                 return requests.run(partial(self._handle, request, body, request_id))
             except WouldWaitError:
                 return self._handlers.run(self._handle, request, body, request_id)
@@ -220,7 +223,19 @@ class Gateway:
         return None if refusal is None else response_of(*refusal, request.method)
 
     def _handle(self, request: Request, body: Body, request_id: str) -> ServerResponse:
-        return response_of(*self._application.respond(event_of(request, body, request_id)), request.method)
+        response, operation = self._application.respond(event_of(request, body, request_id))
+        if is_compressible(response, request.headers):
+            compress(response)
+        return response_of(response, operation, request.method)
+
+    def _read_in_loop(self, request: Request, request_id: str) -> ServerResponse | Awaitable[ServerResponse]:
+        """Return the response to a short GET, or an awaitable of it while a thread compresses a long one."""
+        response, operation = self._application.respond(event_of(request, _NO_BODY, request_id))
+        if is_compressible(response, request.headers):
+            if len(response.body) > _COMPRESSED_IN_LOOP:
+                return self._handlers.run(_compressed, response, operation, request.method)
+            compress(response)
+        return response_of(response, operation, request.method)
 
     def _note(self, request: Request, request_id: str, response: ServerResponse, began: float) -> None:
         seconds = time.perf_counter() - began
@@ -241,6 +256,11 @@ class Gateway:
                     worker=self._worker,
                 )
             )
+
+
+def _compressed(response: Response, operation: str, method: str) -> ServerResponse:
+    compress(response)
+    return response_of(response, operation, method)
 
 
 async def _send_whole(response: ServerResponse, start: Message, receive: Receive, send: Send) -> None:

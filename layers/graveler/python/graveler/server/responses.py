@@ -41,5 +41,8 @@ class RequestError(Exception):
 def json_error(status: int, message: str, operation: str = "") -> ServerResponse:
     """Return an error as the API's clients read it."""
     return ServerResponse(
-        status, [("content-type", "application/json")], _ENCODER.encode({"message": message}), operation
+        status,
+        [("content-type", "application/json"), ("cache-control", "no-store")],
+        _ENCODER.encode({"message": message}),
+        operation,
     )

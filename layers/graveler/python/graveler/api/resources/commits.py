@@ -11,6 +11,7 @@ from graveler.api.background import answer
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import with_id
+from graveler.api.immutable_responses import MAY_CHANGE
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query, Seconds
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -167,6 +168,7 @@ def get_commit(call: Call, repository: str, commit_id: str, query: CommitOfQuery
     Permission.READ,
     responses={200: CommitLog, 400: Error, 404: Error},
     scans=True,
+    lasts=True,
 )
 def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Response:
     """List the commits reachable from a ref, newest first."""
@@ -189,11 +191,14 @@ def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Respo
         limit=query.limit,
         within=query.seconds,
     )
+    # What may be a branch's name, refs, and a page that has ended by the clock are others next time.
+    is_whole = query.seconds is None or len(page.results) == query.results or not (page.next_after or query.limit)
+    headers = {} if after == query.after and is_whole and not query.stop_at and "refs" not in members else MAY_CHANGE
     if not members:
-        return json_response(CommitList(pagination(page), results(page, commit_document)))
+        return json_response(CommitList(pagination(page), results(page, commit_document)), headers=headers)
     refs = refs_at_commits(opened) if "refs" in members and page.results else RefsAtCommits({}, more=False)
     logged = results(page, lambda commit: _logged(commit, members, refs))
-    return json_response(CommitLog(pagination(page), logged, True if refs.more else UNSET))
+    return json_response(CommitLog(pagination(page), logged, True if refs.more else UNSET), headers=headers)
 
 
 def _logged(commit: model.Commit, members: Sequence[str], refs: RefsAtCommits) -> LoggedCommit:

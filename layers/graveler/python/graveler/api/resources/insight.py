@@ -9,6 +9,7 @@ from graveler import model
 from graveler.api.call import Call
 from graveler.api.difference_pages import DiffQuery, committed_diff
 from graveler.api.errors import bad_request
+from graveler.api.immutable_responses import MAY_CHANGE
 from graveler.api.queries import DEFAULT_AMOUNT, Amount, PageQuery, Query, RequiredText, Seconds
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -182,6 +183,7 @@ def preview_merge(call: Call, repository: str, source: str, destination: str, qu
     function="diff",
     responses={200: SummaryDocument, 400: Error, 404: Error},
     scans=True,
+    lasts=True,
 )
 def diff_refs_summary(call: Call, repository: str, left: str, right: str, query: SummaryRefsQuery) -> Response:
     """Summarize the differences between two refs."""
@@ -212,6 +214,7 @@ def diff_branch_summary(call: Call, repository: str, branch: str, query: Differe
     function="diff",
     responses={200: UsageDocument, 400: Error, 404: Error},
     scans=True,
+    lasts=True,
 )
 def get_usage(call: Call, repository: str, ref: str, query: SummaryQuery) -> Response:
     """Count objects and bytes."""
@@ -227,6 +230,7 @@ def get_usage(call: Call, repository: str, ref: str, query: SummaryQuery) -> Res
     function="diff",
     responses={200: Commit, 400: Error, 404: Error},
     scans=True,
+    lasts=True,
 )
 def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Response:
     """Find the last commit that changed an object."""
@@ -241,6 +245,7 @@ def blame_object(call: Call, repository: str, ref: str, query: BlameQuery) -> Re
     responses={200: AnnotationList, 400: Error, 404: Error},
     response_headers=SAYS_COMMIT,
     scans=True,
+    lasts=True,
 )
 def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery) -> Response:
     """List objects, each with the last commit that changed it."""
@@ -265,7 +270,8 @@ def annotate_objects(call: Call, repository: str, ref: str, query: AnnotateQuery
         for entry, commit in page.results
     ]
     document = AnnotationList(pagination(page), documents, annotations.position or UNSET)
-    return json_response(document, headers=commit_headers(page))
+    incomplete = MAY_CHANGE if annotations.position else {}
+    return json_response(document, headers={**commit_headers(page), **incomplete})
 
 
 @routes.get(

@@ -157,6 +157,7 @@ def stat_object(call: Call, repository: str, ref: str, query: StatQuery) -> Resp
     responses={200: ObjectStatsList, 400: Error, 404: Error, 412: Error},
     response_headers=SAYS_STATE,
     short=True,
+    lasts=True,
 )
 def list_objects(call: Call, repository: str, ref: str, query: ListQuery) -> Response:
     """List objects by path, with a delimiter as folders."""

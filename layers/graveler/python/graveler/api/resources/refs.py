@@ -98,6 +98,7 @@ def find_merge_base(call: Call, repository: str, source: str, destination: str) 
     function="diff",
     responses={200: DiffList, 400: Error, 404: Error},
     response_headers=SAYS_COMMITS,
+    lasts=True,
 )
 def diff_refs(call: Call, repository: str, left: str, right: str, query: DiffRefsQuery) -> Response:
     """List the differences between two refs."""
