@@ -40,7 +40,7 @@ def test_a_missing_a_wrong_and_an_unknown_credential_are_the_same(call: Client) 
     ]
     assert {said(answer) for answer in answers} == {UNKNOWN}
     assert {tuple(sorted(answer.headers.keys() - OF_HTTP)) for answer in answers} == {
-        ("content-type", "x-content-type-options", "x-request-id")
+        ("cache-control", "content-type", "x-content-type-options", "x-request-id")
     }
 
 

@@ -17134,6 +17134,13 @@ export interface operations {
                     "application/json": components["schemas"]["DiffList"];
                 };
             };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description Bad Request */
             400: {
                 headers: {
@@ -17223,6 +17230,13 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["SummaryDocument"];
                 };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Bad Request */
             400: {
@@ -17392,6 +17406,13 @@ export interface operations {
                     "application/json": components["schemas"]["AnnotationList"];
                 };
             };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description Bad Request */
             400: {
                 headers: {
@@ -17470,6 +17491,13 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Commit"];
                 };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Bad Request */
             400: {
@@ -17564,6 +17592,13 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["CommitLog"];
                 };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Bad Request */
             400: {
@@ -17867,6 +17902,13 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ObjectStatsList"];
                 };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Bad Request */
             400: {
@@ -18200,6 +18242,13 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["UsageDocument"];
                 };
+            };
+            /** @description Not Modified */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Bad Request */
             400: {

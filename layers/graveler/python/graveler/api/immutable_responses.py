@@ -50,6 +50,7 @@ class ImmutableResponses:
         response = compute()
         if response.status != 200 or "cache-control" in response.headers or call.signed_urls:
             return response
+        assert isinstance(response.body, bytes)  # JSON
         tag = f'W/"{xxh3_128_hexdigest(response.body)}"'
         self._remember(call, repository, tag)
         if condition and names_tag(condition, tag):
