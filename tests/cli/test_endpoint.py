@@ -129,6 +129,7 @@ def lake(server: tuple[Running, str, str], shell: Shell) -> Path:
 LOCAL: Final[Mapping[tuple[str, ...], str]] = {
     ("init",): "makes a lake, in a folder or on AWS",
     ("serve",): "is the server",
+    ("ui",): "shows a lake that this machine opens itself; a server has its own page",
     ("demo",): "makes a lake of its own",
     ("gc", "undelete"): "brings back what the bucket keeps, by the rights of its owner",
     ("keys", "rotate-signing"): "makes what the server signs with",

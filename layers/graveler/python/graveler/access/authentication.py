@@ -56,6 +56,11 @@ class Access:
     impossible; and its rules about AWS principals, which log in if ``aws`` identifies them. Safe to share between threads;
     ``clock`` returns Unix seconds."""
 
+    takes_keys = True
+    """Whether an access key and its secret log in."""
+    cookie = COOKIE
+    """The name of the cookie that holds a token."""
+
     def __init__(
         self,
         tables: Tables,
@@ -84,7 +89,7 @@ class Access:
         if authorization:
             identity = self._verified.find(authorization)
             return identity if identity is not None else self._verify(authorization, source)
-        if cookie and (token := _cookie(cookie, COOKIE)):
+        if cookie and (token := cookie_value(cookie, self.cookie)):
             return self.authenticate(f"Bearer {token}", None, source)
         raise AuthenticationError
 
@@ -163,7 +168,7 @@ class Access:
     def logout(self, authorization: str | None, cookie: str | None) -> None:
         """End the token that a request carries: at once here, within :data:`graveler.access.verified.KEEP` seconds in other
         processes. A request with a key's secret has none. One table write."""
-        token = _cookie(cookie, COOKIE) if cookie else ""
+        token = cookie_value(cookie, self.cookie) if cookie else ""
         if authorization:
             scheme, _, credential = authorization.partition(" ")
             token = credential.strip() if scheme.lower() == "bearer" else ""
@@ -292,7 +297,8 @@ def _basic(credential: str) -> tuple[str, str]:
     return key_id, secret
 
 
-def _cookie(header: str, name: str) -> str:
+def cookie_value(header: str, name: str) -> str:
+    """Return the value of a cookie in a ``cookie`` header; "" if it has none of this name."""
     for pair in header.split(";"):
         cookie_name, _, value = pair.strip().partition("=")
         if cookie_name == name:

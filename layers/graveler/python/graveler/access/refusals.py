@@ -14,8 +14,8 @@ class AuthenticationError(ForbiddenError):
 
 
 class IdentityRefusedError(ForbiddenError):
-    """A login by AWS that cannot be confirmed, or that no rule admits. ``who`` is the caller's ARN, or otherwise AWS's access key
-    ID; empty if neither is known."""
+    """A login by AWS that cannot be confirmed, or that no rule admits; or one at ``graveler ui`` without the address that it
+    shows. ``who`` is the caller's ARN, or otherwise AWS's access key ID; empty if neither is known."""
 
     code = "identity_refused"
     who: str = ""

@@ -22,6 +22,7 @@ NOWHERE: Final = ImportSources(())
 class Settings(Struct, frozen=True, kw_only=True):
     """The settings of the API. ``namespace_prefix`` starts the default storage namespace of repositories that clients create, and
     ``namespace_pattern`` (a regular expression) must match all of them. ``presign_seconds`` is the lifetime of a presigned URL.
+    Without ``presigned_for_pages`` a page reads bytes from the API, since the store's URLs are of an origin that it may not read.
     ``secure_cookies``: the API is reached over HTTPS only. ``import_sources`` are the addresses outside a repository that may be
     linked, staged and imported, ``ingest_sources`` (None: the same) those for ingest rules. Objects of more than
     ``max_body_bytes`` are answered with a redirect to their bytes. For others the number of bytes is compared with the recorded
@@ -35,6 +36,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     namespace_prefix: str = "local://"
     namespace_pattern: str = "^(local|s3|mem)://"
     presigned: bool = True
+    presigned_for_pages: bool = True
     presign_seconds: int = DEFAULT_PRESIGN_SECONDS
     secure_cookies: bool = False
     import_sources: ImportSources = NOWHERE

@@ -43,6 +43,7 @@ from graveler.cli.verbs import (
     sizes,
     sql,
     transfers,
+    ui,
     upkeep,
     use,
 )
@@ -156,7 +157,7 @@ def _add(section: str, *verbs: Callable[..., None], names: Sequence[str] = ()) -
 
 _add(START, demonstration.demo, repositories.init, use.use)
 app.add_typer(config.app, name="config", rich_help_panel=START)
-_add(START, serve.serve, login.login, login.logout, doctor.doctor)
+_add(START, ui.ui, serve.serve, login.login, login.logout, doctor.doctor)
 _add(START, about.help_, about.version, names=("help", "version"))
 _SETTINGS: Final[Mapping[str, Callable[..., None]]] = {
     "metadata": settings.metadata,

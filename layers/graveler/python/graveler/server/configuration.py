@@ -53,8 +53,9 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     ``max_json_bytes``, an upload ``max_upload_bytes``, any other body ``max_small_bytes``; one beyond ``spool_bytes`` is spooled
     to a temporary file, all of a worker within ``spooled_bytes``. ``log_requests`` writes a line of JSON per request to stderr;
     audit lines go to the file ``audit_log``, or to stderr. ``metrics`` is a folder for this run only. ``import_sources`` are the
-    address prefixes outside a repository from which objects may be linked and imported, and presigned URLs live for
-    ``presign_seconds``. Reads compare an object's size with the recorded one, with ``verify_bytes`` also the MD5 of a whole one.
+    address prefixes outside a repository from which objects may be linked and imported, ``read_sources`` those of further
+    objects that are only read, and presigned URLs live for ``presign_seconds``; without ``presigned_for_pages`` they are not for
+    pages. Reads compare an object's size with the recorded one, with ``verify_bytes`` also the MD5 of a whole one.
     ``memory`` is the bytes of each repository's tree that a worker caches. A proxy in front appends the client's address as the
     last one of ``client_address_header`` (its name in lower case). ``secrets`` are variables that a worker sets for itself, since
     no worker is started with them. With ``open_setup`` the first client creates the first access key. AWS principals log in if
@@ -79,7 +80,9 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     log_requests: bool = False
     audit_log: Path | None = None
     import_sources: tuple[str, ...] = ()
+    read_sources: tuple[str, ...] = ()
     presign_seconds: int = 900
+    presigned_for_pages: bool = True
     verify_bytes: bool = False
     client_address_header: str = ""
     memory: int = 64 << 20

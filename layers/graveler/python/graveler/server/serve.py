@@ -29,11 +29,11 @@ from graveler.server.worker import build_gateway
 STOP_SECONDS: Final = 30
 """Seconds that running requests have to finish after the server is stopped."""
 
-_HEAD_SECONDS: Final = 120
+HEAD_SECONDS: Final = 120
 """Seconds that a client has for a request's head, or between two requests: longer than clients keep idle connections (Go 90), so
 that the client closes them, and not the server just as the next request is in transit."""
 
-_HEAD_BYTES: Final = 128 << 10
+HEAD_BYTES: Final = 128 << 10
 """Limit on the bytes of a head, and of anything else read ahead from a connection: the memory it may occupy."""
 
 _CONNECTIONS: Final = 8192
@@ -125,7 +125,7 @@ def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
         backlog=_CONNECTIONS,
         backpressure=_CONNECTIONS,
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=_HEAD_SECONDS * 1000, max_buffer_size=_HEAD_BYTES),
+        http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=HEAD_BYTES),
         websockets=False,
         log_level=LogLevels.error,
         workers_kill_timeout=STOP_SECONDS,
@@ -136,7 +136,7 @@ def serve(settings: ServerSettings, ready: Callable[[], None]) -> None:
 
     def announce() -> None:
         while not stopping.wait(_ASK_EVERY):
-            if _answers(settings.host, settings.port):
+            if answers(settings.host, settings.port):
                 server.respawn_failed_workers = True
                 with started:
                     wait_for_workers(started, settings.workers, stopping)
@@ -176,7 +176,8 @@ def wait_for_workers(started: Connection, workers: int, stopping: Event, seconds
     return workers
 
 
-def _answers(host: str, port: int) -> bool:
+def answers(host: str, port: int) -> bool:
+    """Return whether the server at this address answers."""
     local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     with closing(http.client.HTTPConnection(local, port, timeout=10)) as connection:
         try:

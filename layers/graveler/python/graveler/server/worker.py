@@ -3,10 +3,12 @@
 import gc
 import os
 import re
+from collections.abc import Sequence
 from multiprocessing.util import Finalize
 from typing import Final
 
 from graveler.access.authentication import Access
+from graveler.access.local_session import LocalAccess, LocalSession
 from graveler.access.sources import ImportSources
 from graveler.api.application import Application
 from graveler.api.settings import Settings
@@ -19,11 +21,13 @@ from graveler.operations.sweeper import Sweeper
 from graveler.server.configuration import OBJECTS_PATH, ServerSettings
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
+from graveler.server.local_requests import LocalApplication
 from graveler.server.metrics import Metrics
 from graveler.server.namespaces import ServedNamespaces
 from graveler.server.request_log import open_audit_log
 from graveler.server.threads import Threads
 from graveler.storage.file_modes import PRIVATE
+from graveler.storage.objects.presigned import UrlSigner
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.system import pauses
 
@@ -51,6 +55,7 @@ def api_settings(settings: ServerSettings) -> Settings:
         namespace_prefix=prefix,
         namespace_pattern=f"^{re.escape(prefix)}.",
         presign_seconds=settings.presign_seconds,
+        presigned_for_pages=settings.presigned_for_pages,
         import_sources=sources,
         verify_bytes=settings.verify_bytes,
         open_setup=settings.open_setup,
@@ -59,19 +64,23 @@ def api_settings(settings: ServerSettings) -> Settings:
     )
 
 
-def build_gateway(settings: ServerSettings) -> Gateway:
-    """Return the gateway of this process. Everything it opens is closed when the process ends."""
+def build_gateway(settings: ServerSettings, session: LocalSession | None = None) -> Gateway:
+    """Return the gateway of this process. Everything it opens is closed when the process ends. With a ``session`` nobody else has
+    access."""
     os.environ.update(settings.secrets.values)  # AWS's libraries read them there; /proc does not show it
     open_audit_log(settings.audit_log)
     load_verbs()
     base_url = settings.data_url.rstrip("/") + OBJECTS_PATH
-    lake = open_at(settings.lake, base_url=base_url, memory=settings.memory, sources=settings.import_sources)
-    application = Application(lake, _access(settings, lake), api_settings(settings))
+    url_secret = None if session is None else session.url_secret
+    sources = (*settings.import_sources, *settings.read_sources)
+    lake = open_at(settings.lake, base_url=base_url, memory=settings.memory, sources=sources, url_secret=url_secret)
+    access = _access(settings, lake) if session is None else LocalAccess(lake.tables, lake.keyring, session)
+    application = Application(lake, access, api_settings(settings))
     sweeper = Sweeper(lake, application.operator)
     metrics = Metrics(settings.metrics)
     handlers, scanners = Threads("handler", settings.threads), Threads("scanner", settings.scan_threads)
     disk = Threads("disk", settings.disk_threads)
-    data_plane = _data_plane(settings, lake, base_url, disk)
+    data_plane = _data_plane(settings, lake, url_signer(lake.keyring, base_url, url_secret), sources, disk)
 
     def close() -> None:
         pauses.install_waiter(None)  # this thread's loop has ended: from now on it waits by itself
@@ -90,7 +99,8 @@ def build_gateway(settings: ServerSettings) -> Gateway:
     in_loop = isinstance(settings.lake, FolderLake)
     if isinstance(lake.tables, SqliteTables):
         lake.tables.write_together()
-    return Gateway(application, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk, in_loop=in_loop)
+    served = application if session is None else LocalApplication(application, session)
+    return Gateway(served, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk, in_loop=in_loop)
 
 
 def _access(settings: ServerSettings, lake: Lake) -> Access:
@@ -102,16 +112,17 @@ def _access(settings: ServerSettings, lake: Lake) -> Access:
     return Access(lake.tables, lake.keyring, aws=aws)
 
 
-def _data_plane(settings: ServerSettings, lake: Lake, base_url: str, disk: Threads) -> DataPlane | None:
+def _data_plane(
+    settings: ServerSettings, lake: Lake, signer: UrlSigner, sources: Sequence[str], disk: Threads
+) -> DataPlane | None:
     """Return the handler of the lake's presigned URLs; None if S3 serves them."""
     if isinstance(settings.lake, AwsLake):
         return None
     folder = settings.lake.folder
     modes = PRIVATE if lake.folder_permissions is None else lake.folder_permissions.modes
-    signer = url_signer(lake.keyring, base_url)
     return DataPlane(
         signer,
-        ServedNamespaces(ServedFolders(folder, settings.import_sources, None, modes), lake.tables),
+        ServedNamespaces(ServedFolders(folder, sources, None, modes), lake.tables),
         settings.transfers,
         disk,
         verify_bytes=settings.verify_bytes,

@@ -34,10 +34,12 @@ class AuthenticationToken(Struct, frozen=True):
 
 
 class AuthCapabilities(Struct, frozen=True):
-    """The features that a login page may offer."""
+    """The features that a login page may offer. ``access_keys`` is false under ``graveler ui``, where only the address that the
+    command shows logs in."""
 
     invite_user: bool = False
     forgot_password: bool = False
+    access_keys: bool = True
 
 
 class User(Struct, frozen=True):

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 
 from graveler.access.audit import AuditLine, record
-from graveler.access.authentication import COOKIE
 from graveler.access.keys import AccessKey
 from graveler.access.tokens import LIFETIME, SESSION_LIFETIME
 from graveler.api.call import Call
@@ -51,7 +50,7 @@ def login(call: Call, body: LoginInformation) -> Response:
     _audit_login(call, body.access_key_id, "200")
     answer = json_response(AuthenticationToken(token.token, token.expires))
     max_age = None if body.session is SessionEnd.WINDOW else lifetime
-    answer.cookies = (cookie(COOKIE, token.token, max_age=max_age, secure=_is_secure(call)),)
+    answer.cookies = (cookie(call.access.cookie, token.token, max_age=max_age, secure=_is_secure(call)),)
     return answer
 
 
@@ -60,14 +59,14 @@ def logout(call: Call) -> Response:
     """End the session: delete its cookie and revoke the request's token, which all processes refuse within five seconds."""
     call.access.logout(call.headers.get("authorization"), call.cookies)
     answer = no_content()
-    answer.cookies = (cookie(COOKIE, "", max_age=0, secure=_is_secure(call)),)
+    answer.cookies = (cookie(call.access.cookie, "", max_age=0, secure=_is_secure(call)),)
     return answer
 
 
 @routes.get("/auth/capabilities", "getAuthCapabilities", None, responses={200: AuthCapabilities})
 def get_capabilities(call: Call) -> Response:
     """Describe what a login page can offer."""
-    return json_response(AuthCapabilities())
+    return json_response(AuthCapabilities(access_keys=call.access.takes_keys))
 
 
 @routes.get("/user", "getCurrentUser", Permission.READ, responses={200: CurrentUserRights, 401: Error})

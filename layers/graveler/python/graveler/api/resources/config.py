@@ -107,7 +107,7 @@ def storage_config(settings: Settings) -> StorageConfig:
         blockstore_namespace_example=f"{prefix}example-repository",
         default_namespace_prefix=prefix.removesuffix("/"),
         pre_sign_support=settings.presigned,
-        pre_sign_support_ui=settings.presigned,
+        pre_sign_support_ui=settings.presigned and settings.presigned_for_pages,
         import_support=True,
         import_validity_regex=_IMPORTABLE,
         pre_sign_multipart_upload=settings.presigned,

@@ -67,6 +67,8 @@ _LONGEST_PART: Final = 255
 """The maximum length of a name in bytes, in most file systems."""
 _SYSTEM: Final = (Path("/proc"), Path("/sys"), Path("/dev"))
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - not to write there
+ANY_SOURCE: Final = (f"{_FILE}{_MEMORY}/", _ROOT, "s3://")
+"""All sources, for a server of the lake's own user alone."""
 
 
 _BELIEVED: Final = 5.0
@@ -132,12 +134,14 @@ def open_folder_lake(
     base_url: str | None = None,
     memory: int | None = None,
     sources: Sequence[str] | None = None,
+    url_secret: bytes | None = None,
 ) -> Lake:
     """Open the lake in a folder. :class:`NotFoundError` if there is none, :class:`LaterVersionError`,
     :class:`UnavailableError` if this user may not open it.
 
-    ``base_url`` is where a server answers presigned URLs, by :func:`url_signer`; without it there are no such URLs. ``memory``
-    is as for :class:`Lake`. With ``sources``, even an empty sequence, it is a server's lake, limited by :class:`ServedFolders`.
+    ``base_url`` and ``url_secret`` are for a server that answers presigned URLs, by :func:`url_signer`; without ``base_url``
+    there are no such URLs. ``memory`` is as for :class:`Lake`. With ``sources``, even an empty sequence, it is a server's lake,
+    limited by :class:`ServedFolders`.
     """
     try:
         marker = msgspec.json.decode((folder / MARKER).read_bytes(), type=_Marker)
@@ -154,15 +158,16 @@ def open_folder_lake(
     tables = SqliteTables(folder / "tables.sqlite", create=False, modes=marker.shared.modes)
     modes = marker.shared.modes
     keyring = Keyring(tables, LakeKeyFile(folder, modes))
-    signer = None if base_url is None else url_signer(keyring, base_url)
+    signer = None if base_url is None else url_signer(keyring, base_url, url_secret)
     served = None if sources is None else ServedFolders(folder, sources, signer, modes)
     return _lake(folder, tables, clock, modes, keyring, signer, memory, served)
 
 
-def url_signer(keyring: Keyring, base_url: str) -> UrlSigner:
-    """Return a signer that makes and checks presigned URLs below ``base_url``, with the current secret of the lake, which all its
-    processes share. Cost: none; one table read now and then, when URLs are made or checked."""
-    return UrlSigner(base_url, SharedSecret(keyring, URL_SECRET).fresh)
+def url_signer(keyring: Keyring, base_url: str, secret: bytes | None = None) -> UrlSigner:
+    """Return a signer that makes and checks presigned URLs below ``base_url``, with ``secret``, or with the current secret of the
+    lake, which all its processes share. Cost: none; for the lake's, one table read now and then, when URLs are made or
+    checked."""
+    return UrlSigner(base_url, SharedSecret(keyring, URL_SECRET).fresh if secret is None else secret)
 
 
 def folder_store(folder: Path, namespace: str, signer: UrlSigner | None = None, modes: Modes = PRIVATE) -> Objects:

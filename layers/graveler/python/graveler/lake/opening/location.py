@@ -99,8 +99,9 @@ def open_at(
     create_table: bool = False,
     memory: int | None = None,
     sources: Sequence[str] | None = None,
+    url_secret: bytes | None = None,
 ) -> "Lake":
-    """Open the lake at this location. ``base_url``, ``memory`` and ``sources`` as for
+    """Open the lake at this location. ``base_url``, ``memory``, ``sources`` and ``url_secret`` as for
     :func:`~graveler.lake.opening.folder.open_folder_lake`; S3 has its own presigned URLs, and its credentials decide what
     may be read. ``create_table`` creates the table of a lake on AWS if it does not exist.
 
@@ -110,7 +111,9 @@ def open_at(
     if isinstance(location, FolderLake):
         from graveler.lake.opening.folder import open_folder_lake
 
-        return open_folder_lake(location.folder, base_url=base_url, memory=memory, sources=sources)
+        return open_folder_lake(
+            location.folder, base_url=base_url, memory=memory, sources=sources, url_secret=url_secret
+        )
     try:
         from graveler.lake.opening.aws import open_lake  # botocore: 100 ms
         from graveler.storage.objects.s3 import S3Settings
