@@ -169,7 +169,13 @@ export const summarizeDiff = (
   signal?: Signal,
 ) => request<SummaryDocument>("GET", repository(name, "refs", left, "diff", right, "summary"), { query, signal });
 
-export const previewMerge = (name: string, source: string, destination: string, query: PageQuery, signal?: Signal) =>
+export const previewMerge = (
+  name: string,
+  source: string,
+  destination: string,
+  query: PageQuery & { totals?: boolean; commits?: boolean },
+  signal?: Signal,
+) =>
   request<MergePreview>("GET", repository(name, "refs", source, "merge", destination, "preview"), {
     query: { ...query },
     signal,

@@ -1,5 +1,5 @@
 /** A button that asks before it does something that cannot be taken back. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Failure } from "../parts/basics";
 
 interface AskProps {
@@ -14,6 +14,10 @@ export function Ask({ title, question, action }: AskProps) {
   const [asked, setAsked] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  const answer = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (asked) answer.current?.focus();
+  }, [asked]);
   if (!asked) {
     return (
       <button type="button" class="quiet" onClick={() => setAsked(true)}>
@@ -29,12 +33,19 @@ export function Ask({ title, question, action }: AskProps) {
       .finally(() => setBusy(false));
   };
   return (
-    <span class="ask" role="alertdialog" aria-label={question}>
+    <span
+      class="ask"
+      role="alertdialog"
+      aria-label={question}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") setAsked(false);
+      }}
+    >
       {question}
       <button type="button" class="quiet removed" onClick={confirm} disabled={busy}>
         {title}
       </button>
-      <button type="button" class="quiet" onClick={() => setAsked(false)} disabled={busy}>
+      <button type="button" class="quiet" ref={answer} onClick={() => setAsked(false)} disabled={busy}>
         Keep
       </button>
       {error !== undefined && <Failure error={error} />}

@@ -22,15 +22,20 @@ interface Side {
 interface ObjectProps {
   readonly source: ChangeSource;
   readonly path: string;
+  /** The side that is known to have no object. */
+  readonly without?: "left" | "right" | undefined;
   /** What the two sides are called. */
   readonly titles?: readonly [left: string, right: string];
 }
 
 /** What happened to the object at `path`. */
-export function ObjectChange({ source, path, titles = ["Before", "After"] }: ObjectProps) {
+export function ObjectChange({ source, path, without, titles = ["Before", "After"] }: ObjectProps) {
   const { repository, left, right } = source;
-  const sides = useResource(`${source.key} ${path}`, (signal) =>
-    Promise.all([left === null ? null : sideOf(repository, left, path, signal), sideOf(repository, right, path, signal)]),
+  const sides = useResource(JSON.stringify([source.key, path, without]), (signal) =>
+    Promise.all([
+      left === null || without === "left" ? null : sideOf(repository, left, path, signal),
+      without === "right" ? null : sideOf(repository, right, path, signal),
+    ]),
   );
   if (sides.error !== undefined) return <Failure error={sides.error} retry={sides.reload} />;
   if (!sides.value) return <Waiting>Loading the object…</Waiting>;

@@ -48,7 +48,8 @@ export function Change({ source, address, action }: ChangeProps) {
   const top = tree.levels.get(prefix) ?? UNLOADED;
   const rows = useMemo(() => treeRows(tree.levels, tree.open, prefix), [tree.levels, tree.open, prefix]);
   const opened = rows.findIndex((row) => row.kind === "object" && row.path === file);
-  const content = file && <ObjectChange source={source} path={file} />;
+  const settled = [prefix, ...foldersTo(file, prefix)].every((path) => tree.levels.get(path)?.pending === false);
+  const content = file && <ObjectChange source={source} path={file} without={absentSide(rows[opened])} />;
   const cells = (row: TreeRow): Row => ({
     key: `${row.kind} ${row.path}`,
     cells: [...cellsOf(row, address, tree), ...(action ? [action(row)] : [])],
@@ -66,7 +67,7 @@ export function Change({ source, address, action }: ChangeProps) {
         </p>
       )}
       {top.error !== undefined && <Failure error={top.error} retry={() => tree.load(prefix)} />}
-      {file && opened < 0 && !top.pending && (
+      {file && opened < 0 && settled && (
         <section class="detail" aria-label={file}>
           <h2>
             <Name text={file} />
@@ -85,6 +86,12 @@ export function Change({ source, address, action }: ChangeProps) {
       )}
     </section>
   );
+}
+
+/** Returns the side on which an opened object is known not to be. */
+function absentSide(row: TreeRow | undefined): "left" | "right" | undefined {
+  if (row?.kind !== "object") return undefined;
+  return row.entry.type === "added" ? "left" : row.entry.type === "removed" ? "right" : undefined;
 }
 
 interface Tree {

@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { mergeRefs, previewMerge } from "../api/endpoints";
 import { ApiError } from "../api/errors";
-import type { ConflictDocument, RefDescription } from "../api/schema";
+import type { Commit, ConflictDocument, RefDescription } from "../api/schema";
 import type { Address } from "../model/addresses";
 import { type ConflictRow, conflictRows, undecided } from "../model/conflicts";
 import {
@@ -15,7 +15,7 @@ import {
   strategiesOf,
 } from "../model/decisions";
 import { counted, folders, nameIn, size } from "../model/text";
-import { Failure, Name, Waiting, When } from "../parts/basics";
+import { CommitId, Failure, Name, Waiting, When } from "../parts/basics";
 import { go, Link, setQuery } from "../parts/navigation";
 import { pageOf, usePages } from "../parts/pages";
 import { type Column, type Row, Table } from "../parts/table";
@@ -43,8 +43,9 @@ export function MergePanel({ address, base, source, basis, look }: MergeProps) {
   const [total, setTotal] = useState<number>();
   const key = basis === source.commit_id ? null : JSON.stringify([repository, source.commit_id, base.commit_id]);
   const conflicts = usePages<ConflictDocument>(key, async (after, signal) => {
-    const preview = await previewMerge(repository, source.commit_id, base.commit_id, { after, amount: PAGE }, signal);
-    setTotal(preview.conflicts);
+    const query = { after, amount: PAGE, totals: !after, commits: true };
+    const preview = await previewMerge(repository, source.commit_id, base.commit_id, query, signal);
+    if (preview.conflicts !== undefined) setTotal(preview.conflicts);
     return pageOf(preview);
   });
   if (key === null)
@@ -95,7 +96,9 @@ function Conflicts({ address, base, source, decisions, conflicts, more }: Confli
     () => betweenRefs(repository, base.commit_id, source.commit_id),
     [repository, base.commit_id, source.commit_id],
   );
-  const content = <ObjectChange source={sides} path={query.conflict ?? ""} titles={[base.id, source.id]} />;
+  const content = (
+    <ObjectChange source={sides} path={query.conflict ?? ""} without={absentSide(rows[opened])} titles={[base.id, source.id]} />
+  );
   const columns: readonly Column[] = [
     { title: "Object", kind: "name" },
     { title: "Common base", kind: "number" },
@@ -134,8 +137,13 @@ function Conflicts({ address, base, source, decisions, conflicts, more }: Confli
           </Link>
         </span>,
         <Version key="base" version={conflict.base} />,
-        <Version key="source" version={conflict.source} />,
-        <Version key="destination" version={conflict.destination} />,
+        <Version key="source" version={conflict.source} repository={repository} commit={conflict.source_commit} />,
+        <Version
+          key="destination"
+          version={conflict.destination}
+          repository={repository}
+          commit={conflict.destination_commit}
+        />,
         choice,
       ],
     };
@@ -157,11 +165,42 @@ function Conflicts({ address, base, source, decisions, conflicts, more }: Confli
   );
 }
 
-function Version({ version }: { readonly version: ConflictDocument["base"] }) {
-  if (!version) return <span class="hint">none</span>;
+/** Returns the side, of destination and source, that removed an object. */
+function absentSide(row: ConflictRow | undefined): "left" | "right" | undefined {
+  if (row?.kind !== "conflict") return undefined;
+  return row.conflict.destination === null ? "left" : row.conflict.source === null ? "right" : undefined;
+}
+
+interface VersionProps {
+  readonly version: ConflictDocument["base"];
+  readonly repository?: string;
+  /** The last commit that changed it, or removed it. */
+  readonly commit?: Commit | null | undefined;
+}
+
+function Version({ version, repository = "", commit }: VersionProps) {
+  const time = commit?.creation_date ?? version?.mtime;
   return (
-    <span title={version.checksum}>
-      {size(version.size_bytes)} · <When time={version.mtime} />
+    <span title={version?.checksum}>
+      {version ? size(version.size_bytes) : <span class="hint">no object</span>}
+      {commit?.committer && (
+        <>
+          {" "}
+          · <Name text={commit.committer} most={16} />
+        </>
+      )}
+      {time !== undefined && (
+        <>
+          {" "}
+          · <When time={time} />
+        </>
+      )}
+      {commit && (
+        <>
+          {" "}
+          · <CommitId repository={repository} id={commit.id} />
+        </>
+      )}
     </span>
   );
 }

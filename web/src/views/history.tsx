@@ -9,7 +9,8 @@ import { growth, NO_CHANGE } from "../model/changes";
 import { Graph } from "../model/graph";
 import { sizeChange, startOf, subject } from "../model/text";
 import { CommitId, Copy, Failure, Name, Waiting, When } from "../parts/basics";
-import { Link, setQuery, useTitle } from "../parts/navigation";
+import { useKeys } from "../parts/keys";
+import { go, Link, setQuery, type Target, useTitle } from "../parts/navigation";
 import { pageOf, usePages } from "../parts/pages";
 import { type Column, type Row, Table } from "../parts/table";
 import { Marks } from "./change-totals";
@@ -18,7 +19,7 @@ import { useShownRef } from "./shown-ref";
 import "./history.css";
 
 const FIRST_PAGE = 200;
-const FURTHER_PAGE = 1000;
+const FURTHER_PAGE = 500;
 const MOST_REFS = 3;
 const FIELDS = "id,parents,message,committer,creation_date,refs";
 const FILTERS = ["path", "author", "text", "since"] as const;
@@ -258,12 +259,18 @@ function CompareSelected({
   readonly order: readonly Logged[];
 }) {
   const [older, newer] = [...selected].sort((left, right) => order.indexOf(right) - order.indexOf(left));
-  if (!older || !newer) return <span class="hint compare-selected">Select two commits to compare them</span>;
+  const target: Target | undefined =
+    older && newer ? { screen: "compare", repository, query: { ref: older.id, compare: newer.id, mode: "two" } } : undefined;
+  useKeys({ x: selectRow, ...(target && { c: () => go(target) }) });
+  if (!target) return <span class="hint compare-selected">Select two commits to compare them</span>;
   return (
     <span class="compare-selected">
-      <Link to={{ screen: "compare", repository, query: { ref: older.id, compare: newer.id, mode: "two" } }}>
-        Compare 2 selected
-      </Link>
+      <Link to={target}>Compare 2 selected</Link>
     </span>
   );
+}
+
+/** Selects the commit of the row that has the focus, or takes that back. */
+function selectRow(): void {
+  document.activeElement?.closest("tr")?.querySelector<HTMLInputElement>("input[type=checkbox]")?.click();
 }
