@@ -2666,9 +2666,12 @@ export interface components {
         };
         /**
          * AuthCapabilities
-         * @description The features that a login page may offer.
+         * @description The features that a login page may offer. ``access_keys`` is false under ``graveler ui``, where only the address that the
+         *         command shows logs in.
          */
         AuthCapabilities: {
+            /** @default true */
+            access_keys: boolean;
             /** @default false */
             forgot_password: boolean;
             /** @default false */
