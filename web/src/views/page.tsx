@@ -21,6 +21,7 @@ const AT_ONCE: Partial<Record<Screen, ScreenComponent>> = {
 };
 
 const LATER: Partial<Record<Screen, () => Promise<ScreenComponent>>> = {
+  object: () => import("./object").then((module) => module.ObjectScreen),
   commits: () => import("./history").then((module) => module.History),
   commit: () => import("./commit").then((module) => module.CommitScreen),
   compare: () => import("./compare").then((module) => module.Compare),
