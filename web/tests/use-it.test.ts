@@ -5,9 +5,9 @@ import { describe, expect, test } from "vitest";
 import { lakeSetting, type Place, putLines, quote, quoteShell, recipesOf } from "../src/model/use-it";
 
 const LINES = join(import.meta.dirname, "use-it.json");
-const HARD = "it's a \"quote\", $(id) `id` 100% %2F #1? ünï\u202e[x]*?{y}::z\\n\n";
+const HARD = 'it\'s a "quote", $(id) `id` 100% %2F #1? ünï\u202e[x]*?{y}::z\\n\n';
 
-const PATHS = ["part", "part-0", HARD].flatMap((name) =>
+const PATHS = ["part", HARD].flatMap((name) =>
   ["parquet", "csv", "tsv", "ndjson", "arrow", "json", "txt", "bin"].map((extension) => `data/${name}.${extension}`),
 );
 

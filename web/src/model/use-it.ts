@@ -73,10 +73,7 @@ function folderRecipes(place: Place): Lines {
   const query = quote(`FROM ${files}`);
   const pattern = `${escapeGlob(addressOf("graveler", place))}**/*.parquet`;
   return [
-    [
-      "Python",
-      python(`for item in ${handle}.objects(prefix=${quote(place.path)}):\n        print(item.path, item.size_bytes)`),
-    ],
+    ["Python", python(`for item in ${handle}.objects(prefix=${quote(place.path)}):\n        print(item.path, item.size)`)],
     ["pandas", `import graveler.duckdb\n\nframe = graveler.duckdb.connect().sql(${query}).df()`],
     ["DuckDB", `import graveler.duckdb\n\ngraveler.duckdb.connect().sql(${query}).show()`],
     ["Polars", `import graveler.polars\n\nframe = graveler.polars.scan_parquet(${quote(pattern)}).collect()`],
@@ -93,7 +90,7 @@ function refRecipes(place: Place): Lines {
   const query = `SELECT path, size FROM objects(${quoteSql(`${place.repository}/${quoteRef(place.ref)}`)}) ORDER BY size DESC LIMIT 10`;
   const address = quoteShell(addressOf("lakefs", place));
   return [
-    ["Python", python(`for item in ${objects}:\n        print(item.path, item.size_bytes)`)],
+    ["Python", python(`for item in ${objects}:\n        print(item.path, item.size)`)],
     ["pandas", python(`frame = ${objects}.to_pandas()`)],
     ["DuckDB", python(`for row in lake.sql(${quote(query)}):\n        print(row)`)],
     ["Polars", python(`frame = ${objects}.to_polars()`)],
