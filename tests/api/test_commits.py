@@ -345,9 +345,9 @@ def test_a_log_has_the_members_that_are_asked_for(call: Client) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"fields": "id,size"}, "a commit has no member 'size'; name some of id, parents"),
-        ({"fields": "id,,parents"}, "a commit has no member ''"),
-        ({"fields": "ID"}, "a commit has no member 'ID'"),
+        ({"fields": "id,size"}, "there is no 'size' here; name some of id, parents"),
+        ({"fields": "id,,parents"}, "there is no '' here"),
+        ({"fields": "ID"}, "there is no 'ID' here"),
         ({"within": "0"}, "within"),
         ({"within": "21"}, "within"),
         ({"within": "soon"}, "within"),

@@ -13,12 +13,13 @@ from graveler.errors import CorruptError, InvalidError, RefNotFoundError
 from graveler.history.commits import CommitStore, encode_commit
 from graveler.history.graph import (
     best_common_ancestors,
+    divergences,
     first_parent_ancestor,
     log,
     log_page,
     merge_base,
 )
-from graveler.model import Commit, CommitID
+from graveler.model import Commit, CommitID, Divergence
 from tests.history.support import HISTORIES, Shape, World, ancestors, build, random_shape
 from tests.support.campaigns import examples
 
@@ -122,6 +123,67 @@ def test_a_commit_is_its_own_base() -> None:
     assert merge_base(world.cold(), tip.id, tip.id) == tip.id
     assert world.tables.requests == 1
     assert merge_base(world.cold(), below.id, tip.id) == merge_base(world.cold(), tip.id, below.id) == below.id
+
+
+# --- divergences ----------------------------------------------------------------------------------------------------------
+
+
+def check_divergences(world: World, store: CommitStore, base: Commit, tips: Sequence[Commit], limit: int) -> None:
+    reach = ancestors(world)
+    distances = divergences(store, base.id, [tip.id for tip in tips], limit)
+    assert len(distances) == len(tips)
+    for tip, distance in zip(tips, distances, strict=True):
+        ahead, behind = len(reach[tip.id] - reach[base.id]), len(reach[base.id] - reach[tip.id])
+        if distance.more:
+            assert max(ahead, behind) > limit
+            assert distance.ahead_count <= min(ahead, limit)
+            assert distance.behind_count <= min(behind, limit)
+            assert limit in (distance.ahead_count, distance.behind_count)
+            assert distance.merged in (None, ahead == 0)
+            assert distance.merged is False or not distance.ahead_count
+        else:
+            assert distance == Divergence(ahead, behind, more=False, merged=ahead == 0)
+            assert max(ahead, behind) <= limit
+
+
+def test_divergences_by_definition(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(HISTORIES):
+        world = build(random_shape(random, random_size(random)))
+        store = world.cold(random.choice((1, 4, 1000)))
+        tips = random.choices(world.all, k=random.randrange(0, 6))
+        check_divergences(world, store, random.choice(world.all), tips, random.choice((0, 1, 3, 20, 1000)))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(shapes(), st.data(), st.integers(0, 12))
+def test_divergences_by_definition_shrinking(shape: Shape, data: st.DataObject, limit: int) -> None:
+    world = build(shape)
+    tips = data.draw(st.lists(st.sampled_from(world.all), max_size=5))
+    check_divergences(world, world.cold(), data.draw(st.sampled_from(world.all)), tips, limit)
+
+
+def test_distances_of_many_tips_are_one_walk() -> None:
+    """A hundred branches that left main at its last hundred commits, each with three commits of its own."""
+    world = World()
+    main = world.line(1000)
+    tips = [world.line(3, start)[-1] for start in main[-100:]]
+    store = world.cold()
+    world.tables.reset()
+    distances = divergences(store, main[-1].id, [tip.id for tip in tips])
+    assert distances == [Divergence(3, 99 - number, more=False, merged=False) for number in range(100)]
+    assert world.tables.requests <= 10
+
+
+def test_a_tip_far_behind_ends_the_walk_at_the_limit() -> None:
+    world = World()
+    main = world.line(3000)
+    own = world.add(main[0])
+    store = world.cold()
+    world.tables.reset()
+    stale, new = divergences(store, main[-1].id, [main[0].id, own.id])
+    assert stale == new == Divergence(0, 1000, more=True, merged=None)
+    assert world.tables.requests <= 1000 // 32 + 10
 
 
 # --- log ------------------------------------------------------------------------------------------------------------------

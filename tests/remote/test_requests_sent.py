@@ -23,6 +23,7 @@ from graveler.model import (
     MetarangeID,
     MetarangeName,
     ObjectEntry,
+    RefSelection,
     RetentionRules,
     SplitParameters,
     Totals,
@@ -59,6 +60,9 @@ STRATEGIES = MergeStrategies(MergeStrategy.DEST_WINS, (("a/", MergeStrategy.SOUR
 ENTRY = ObjectEntry("a/é b", "s3://b/x", 3, "0" * 32, 1_700_000_000, "text/plain", {"k": "v"})
 OTHER = ObjectEntry("b", "s3://b/y", 4, "1" * 32, 1_700_000_001)
 COMMIT = documents.Commit(ID, [PARENT], "me", "m", 1_700_000_000, MetarangeID("e" * 64), {}, 2)
+SELECTION = RefSelection(
+    details=("commit", "counts"), base="a/b~1", by_update=True, prefix="p", after="7:a é", amount=2000
+)
 FORCE: Final = {"force": True}
 IMPORT: Final[dict[str, Any]] = {"info": INFO, "force": True, "allow_empty": True, "dry_run": True}
 REPLAY: Final[dict[str, Any]] = {
@@ -158,6 +162,9 @@ READS: Final[dict[str, Callable[[RemoteRepository], object]]] = {
     "branches hidden": lambda repository: repository.branches(show_hidden=True),
     "tag": lambda repository: repository.tag("t/é"),
     "tags": lambda repository: repository.tags("p", "a", 5),
+    "detailed_branches": lambda repository: repository.detailed_branches(SELECTION, show_hidden=True),
+    "detailed_tags": lambda repository: repository.detailed_tags(SELECTION),
+    "detailed_tags by name": lambda repository: repository.detailed_tags(RefSelection()),
     "reflog": lambda repository: repository.reflog("b", 5),
     "commit_of": lambda repository: repository.commit_of("a/r~1"),
     "describe_ref": lambda repository: repository.describe_ref("a/r~1"),

@@ -166,6 +166,43 @@ class RefDescription(Struct, frozen=True):
     read_only: bool
 
 
+class Divergence(Struct, frozen=True):
+    """The distance of a commit from a base: ``ahead_count`` is the number of commits that it has and the base has not,
+    ``behind_count`` the number that the base has and it has not. ``more``: the counting ended before, so either may be larger.
+    ``merged``: the base has all of its commits; None if the counting did not come that far."""
+
+    ahead_count: int
+    behind_count: int
+    more: bool
+    merged: bool | None
+
+
+RefDetail = Literal["commit", "counts", "uncommitted"]
+
+
+class RefSelection(Struct, frozen=True, kw_only=True):
+    """The branches or tags to list, and the details of each: ``amount`` of those whose name begins with ``prefix``, after a
+    position. ``base``: the ref from which distances are counted, the default branch if empty. ``by_update``: the one with the
+    newest commit first, else by name."""
+
+    details: tuple[RefDetail, ...] = ()
+    base: str = ""
+    by_update: bool = False
+    prefix: str = ""
+    after: str = ""
+    amount: int = 100
+
+
+class DetailedRef(Struct, frozen=True):
+    """A branch or a tag, and of the details that were asked for its last commit, its distance from a base, and whether anything
+    is staged on the branch (None for a tag)."""
+
+    ref: Branch | Tag
+    commit: Commit | None = None
+    divergence: Divergence | None = None
+    uncommitted: bool | None = None
+
+
 class ChangeType(str, Enum):
     """The kind of difference between an object's two states."""
 

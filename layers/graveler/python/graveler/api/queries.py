@@ -4,13 +4,15 @@ A route's parameters are a subclass of :class:`Query`. Parsing is lenient: ``a=`
 spelling, a parameter whose type is a tuple may repeat. Unknown parameters are ignored.
 """
 
-from typing import Annotated, Any, ClassVar, Final, TypeVar, cast
+from collections.abc import Collection
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, cast, get_args
 from urllib.parse import unquote_plus
 
 import msgspec
 from msgspec import Meta
 
 from graveler.api.errors import bad_request
+from graveler.model import RefDetail, RefSelection
 from graveler.wire.request_shapes import RequestShape
 
 DEFAULT_AMOUNT: Final = 100
@@ -65,6 +67,40 @@ class PageQuery(AfterQuery, frozen=True, kw_only=True):
     prefix: Annotated[str, Meta(description="only results that start with this")] = ""
 
 
+class RefsQuery(PageQuery, frozen=True, kw_only=True):
+    """The branches or tags to list, and the details of each."""
+
+    details: Annotated[
+        str,
+        Meta(
+            description="some of `commit`, `counts`, `uncommitted`, with commas between them: the last commit, the distance from "
+            "`base`, whether anything is staged"
+        ),
+    ] = ""
+    base: Annotated[
+        str, Meta(description="any ref, from which `counts` are counted; the default branch, if there is none")
+    ] = ""
+    sort: Annotated[
+        Literal["name", "updated"],
+        Meta(
+            description="`updated`: the one with the newest commit first; each page reads all with the prefix, at most 10,000"
+        ),
+    ] = "name"
+
+    @property
+    def selection(self) -> RefSelection:
+        """The refs that the request names. :class:`ApiError` for a detail that there is not."""
+        details = cast(tuple[RefDetail, ...], tuple(chosen_names("details", self.details, get_args(RefDetail))))
+        return RefSelection(
+            details=details,
+            base=self.base,
+            by_update=self.sort == "updated",
+            prefix=self.prefix,
+            after=self.after,
+            amount=self.limit,
+        )
+
+
 class ForceQuery(Query, frozen=True, kw_only=True):
     """``force``: also if the repository is read-only."""
 
@@ -87,6 +123,17 @@ def query_of(shape: RequestShape[Any]) -> type[Query]:
     base = ForceQuery if "force" in shape.query else Query
     name = f"{shape.kind.__name__}Query"
     return cast(type[Query], msgspec.defstruct(name, fields, bases=(base,), frozen=True, kw_only=True))
+
+
+def chosen_names(parameter: str, text: str, names: Collection[str]) -> list[str]:
+    """Return the names in a parameter's text, between commas. :class:`ApiError` for one that is not among ``names``."""
+    chosen = [name.strip() for name in text.split(",")] if text else []
+    for name in chosen:
+        if name not in names:
+            raise bad_request(
+                f"query parameter {parameter}: there is no {name[:80]!r} here; name some of {', '.join(names)}"
+            )
+    return chosen
 
 
 def split_query(raw: str) -> list[tuple[str, str]]:

@@ -10,17 +10,23 @@ Generations (1 for a root, otherwise one more than the highest parent's) bound e
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from graveler.errors import CorruptError, InvalidError, RefNotFoundError
 from graveler.history.commits import READ_BATCH, CachedCommit, CommitStore, is_commit_id
-from graveler.model import Commit, CommitID, Page
+from graveler.model import Commit, CommitID, Divergence, Page
 from graveler.system.departures import expect_client
 
 _LEFT: Final = 1
 _RIGHT: Final = 2
 _BOTH: Final = 3
 _STALE: Final = 4
+
+_BASE: Final = 1
+"""The paint of the base, where other bits are tips."""
+
+MAX_COUNT: Final = 1000
+"""Number of commits up to which distances are counted."""
 
 _MAX_FRONTIER: Final = 64
 """Maximum number of IDs in a log's position, so that it fits a URL: 4 KiB, of the 8 or 10 that gateways take."""
@@ -68,8 +74,7 @@ def _common_ancestors(commits: CommitStore, left_id: CommitID, right_id: CommitI
         bound, _, cid, read = heappop(waiting)
         if read is None:
             (commit,) = reader.take([cid])
-            if commit.generation > -bound:
-                raise CorruptError(f"commit {cid} has generation {commit.generation}, which is not below its child's")
+            _check_generation(commit, -bound)
             heappush(waiting, (-commit.generation, 1, cid, commit))
             continue
         fresh.discard(cid)
@@ -87,6 +92,104 @@ def _common_ancestors(commits: CommitStore, left_id: CommitID, right_id: CommitI
                 fresh.discard(parent)
             else:
                 fresh.add(parent)
+
+
+def _check_generation(commit: Commit, bound: int) -> None:
+    """Refuse a commit of a higher generation than its child allows: :class:`CorruptError`."""
+    if commit.generation > bound:
+        raise CorruptError(f"commit {commit.id} has generation {commit.generation}, which is not below its child's")
+
+
+def divergences(
+    commits: CommitStore, base: CommitID, tips: Sequence[CommitID], limit: int = MAX_COUNT
+) -> list[Divergence]:
+    """Return the distance of each tip from ``base``, counted up to ``limit``.
+
+    One walk for all of them, from high generations to low ones. It paints each commit with the tips that reach it, a bit for
+    each, and with :data:`_BASE` if the base does; all descendants of a commit come before it, so its paint is final at its turn.
+    A waiting commit is *open* if a tip reaches it without the base, or the base without a tip, of the tips whose counts have not
+    passed the limit; the walk ends when none is. So a tip that is further behind may have commits of its own that were not
+    counted. Requests: one for each 100 tips, and about one for each 32 generations that are looked at. Errors as
+    :meth:`CommitStore.get`.
+    """
+    reader = _Reader(commits)
+    indexes = {tip: index for index, tip in enumerate(dict.fromkeys(tips))}
+    all_tips = unsettled = (2 << len(indexes)) - 2
+    tip_counts, base_counts = _BitCounters(all_tips, limit), _BitCounters(all_tips, limit)
+    paint = {tip: 2 << index for tip, index in indexes.items()}  # of the commits that wait
+    paint[base] = paint.get(base, 0) | _BASE
+    waiting = [(-commit.generation, 1, commit.id, cast(Commit | None, commit)) for commit in reader.take(list(paint))]
+    heapify(waiting)  # as in _common_ancestors
+    open_commits = {cid for cid, colours in paint.items() if _parted(colours, unsettled)}
+    while open_commits:
+        expect_client()
+        bound, _, cid, commit = heappop(waiting)
+        if commit is None:
+            (commit,) = reader.take([cid])
+            _check_generation(commit, -bound)
+            heappush(waiting, (-commit.generation, 1, cid, commit))
+            continue
+        open_commits.discard(cid)
+        colours = paint.pop(cid)
+        for parent in commit.parents:
+            if parent not in paint:
+                paint[parent] = 0
+                heappush(waiting, (1 - commit.generation, 0, parent, None))
+            paint[parent] |= colours
+            (open_commits.add if _parted(paint[parent], unsettled) else open_commits.discard)(parent)
+        passed = (base_counts if colours & _BASE else tip_counts).add(_parted(colours, all_tips))
+        if passed & unsettled:
+            unsettled &= ~passed
+            open_commits = {cid for cid in open_commits if _parted(paint[cid], unsettled)}
+    undecided = 0
+    for colours in paint.values():
+        undecided |= _parted(colours, all_tips)
+    by_index = []
+    for index in range(1, len(indexes) + 1):
+        bit = 1 << index
+        unmerged = (tip_counts.passed & bit) | tip_counts.count(index) > 0
+        by_index.append(
+            Divergence(
+                tip_counts.count(index),
+                base_counts.count(index),
+                more=(undecided | tip_counts.passed | base_counts.passed) & bit != 0,
+                merged=None if undecided & bit and not unmerged else not unmerged,
+            )
+        )
+    return [by_index[indexes[tip]] for tip in tips]
+
+
+def _parted(colours: int, tips: int) -> int:
+    """Return those of the tips that reach a commit of this paint without the base, or that the base reaches it without."""
+    return tips & ~colours if colours & _BASE else tips & colours
+
+
+class _BitCounters:
+    """A counter for each of some bits, up to a limit. A number of ``_planes`` holds one digit of all counters, so that adding to
+    many of them takes a few operations. They begin so far below a power of two that passing the limit is a carry."""
+
+    def __init__(self, bits: int, limit: int) -> None:
+        self._limit = limit
+        self._start = (1 << limit.bit_length()) - 1 - limit
+        self._planes = [bits if self._start >> digit & 1 else 0 for digit in range(limit.bit_length())]
+        self.passed = 0
+        """The bits whose counters have passed the limit."""
+
+    def add(self, bits: int) -> int:
+        """Count one more for each of these bits; return those that have passed the limit."""
+        for digit, plane in enumerate(self._planes):
+            self._planes[digit] = plane ^ bits
+            bits &= plane
+            if not bits:
+                return self.passed
+        self.passed |= bits
+        return self.passed
+
+    def count(self, index: int) -> int:
+        """Return the counter of the bit at ``index``; the limit if it has passed that."""
+        if self.passed >> index & 1:
+            return self._limit
+        return sum((plane >> index & 1) << digit for digit, plane in enumerate(self._planes)) - self._start
 
 
 def first_parent_ancestor(commits: CommitStore, start: CommitID, distance: int) -> tuple[CommitID | None, int]:

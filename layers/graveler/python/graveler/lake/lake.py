@@ -36,7 +36,16 @@ from graveler.lake.opening.repositories import (
 )
 from graveler.lake.parts import open_parts
 from graveler.lake.repository import OpenRepository
-from graveler.model import MetarangeName, ObjectEntry, Page, Repository, RepositoryUID, Settings, SplitParameters
+from graveler.model import (
+    Commit,
+    MetarangeName,
+    ObjectEntry,
+    Page,
+    Repository,
+    RepositoryUID,
+    Settings,
+    SplitParameters,
+)
 from graveler.staging.tokens import new_token
 from graveler.storage.objects.namespaces import locate
 from graveler.storage.objects.port import Objects
@@ -297,6 +306,24 @@ class Lake:
     def repositories(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
         """Return a page of the repositories, by name. Cost: one table read."""
         return self._repositories.page(prefix, after, amount)
+
+    def head_commits(self, repositories: Sequence[Repository]) -> list[Commit | None]:
+        """Return the last commit of each repository's default branch; None if the branch does not exist, as in a repository that
+        is being deleted. Cost: two table reads for each hundred. :class:`CorruptError` for a commit that cannot be read."""
+        refs = [Refs(self.tables, repository.uid) for repository in repositories]
+        names = [repository.default_branch for repository in repositories]
+        items = self.tables.get_many([of.branch_key(name) for of, name in zip(refs, names, strict=True)])
+        branches = [of.decode_branch(name, item) for of, name, item in zip(refs, names, items, strict=True)]
+        stores = [CommitStore(self.tables, repository.uid) for repository in repositories]
+        heads = [
+            (store, branch.commit_id) for store, branch in zip(stores, branches, strict=True) if branch is not None
+        ]
+        records = iter(self.tables.get_many([store.key(commit_id) for store, commit_id in heads]))
+        commits: list[Commit | None] = []
+        for store, branch in zip(stores, branches, strict=True):
+            item = None if branch is None else next(records)
+            commits.append(None if branch is None or item is None else store.decode(branch.commit_id, item).commit)
+        return commits
 
     def delete_repository(self, name: str, *, force: bool = False) -> None:
         """Delete a repository but leave its objects where they are. Cost: one table read, one transaction.

@@ -16,12 +16,14 @@ from graveler.model import (
     Commit,
     CommitID,
     CommonPrefix,
+    DetailedRef,
     MergePreview,
     MergeStrategies,
     MergeStrategy,
     ObjectEntry,
     Page,
     RefDescription,
+    RefSelection,
     Repository,
     RetentionRules,
     Settings,
@@ -131,6 +133,18 @@ class RemoteReader:
         query: Query = {"prefix": prefix, "after": after, "amount": min(amount, PAGE)}
         listing = self._connection.get((*self._base, "tags"), documents.RefList, query)
         return Page(tuple(ref.tag() for ref in listing.results), listing.pagination.next_after)
+
+    def detailed_branches(self, selection: RefSelection, *, show_hidden: bool = False) -> Page[DetailedRef]:
+        """List branches with details. Cost: one request. An older server returns them without details, by name; of hidden
+        branches nothing tells that they are."""
+        query: Query = {**_selection_query(selection), "show_hidden": show_hidden}
+        page = self._connection.get((*self._base, "branches"), refs.ListedRefs, query)
+        return Page(tuple(ref.detailed(ref.branch()) for ref in page.results), page.pagination.next_after)
+
+    def detailed_tags(self, selection: RefSelection) -> Page[DetailedRef]:
+        """List tags with details. Cost: one request. An older server returns them without details, by name."""
+        page = self._connection.get((*self._base, "tags"), refs.ListedRefs, _selection_query(selection))
+        return Page(tuple(ref.detailed(ref.tag()) for ref in page.results), page.pagination.next_after)
 
     def reflog(self, branch: str, amount: int = 100) -> "list[LogEntry]":
         """Return what moved a branch, newest first; at most a thousand entries."""
@@ -486,6 +500,17 @@ def _bounds_query(bounds: "SummaryBounds | None") -> Query:
         return {}
     sort = "bytes" if bounds.by_bytes else None
     return {"after": bounds.after, "amount": bounds.amount, "sort": sort, "most": bounds.most}
+
+
+def _selection_query(selection: RefSelection) -> Query:
+    return {
+        "prefix": selection.prefix,
+        "after": selection.after,
+        "amount": min(selection.amount, PAGE),
+        "details": ",".join(selection.details),
+        "base": selection.base,
+        "sort": "updated" if selection.by_update else "",
+    }
 
 
 class RemoteView:

@@ -11,6 +11,7 @@ that has read it already (promise C1). Where several tokens hold a key, the newe
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final, cast
 
 from msgspec import Struct
@@ -180,10 +181,14 @@ class StagedChanges:
 
     def exists(self, tokens: Sequence[Token]) -> bool:
         """Return whether anything is staged. Costs one table read per token and shard, concurrently."""
-        partitions = [partition for token in tokens for partition in self.partitions(token)]
-        return any(
-            page.items for page in self._tables.query_many([Query(partition, limit=1) for partition in partitions])
-        )
+        return self.exist_in([tokens])[0]
+
+    def exist_in(self, branches: Sequence[Sequence[Token]]) -> list[bool]:
+        """Return for the tokens of each branch whether anything is staged, as :meth:`exists`; all table reads concurrently."""
+        partitions = [[partition for token in tokens for partition in self.partitions(token)] for tokens in branches]
+        queries = [Query(partition, limit=1) for of_branch in partitions for partition in of_branch]
+        pages = iter(self._tables.query_many(queries))
+        return [sum(len(page.items) for page in islice(pages, len(of_branch))) > 0 for of_branch in partitions]
 
     def chunk(self, tokens: Sequence[Token], start: bytes, end: bytes | None, limit: int = PAGE) -> StagedChunk:
         """Return some records with ``start <= key < end``. One table read for each token and shard."""

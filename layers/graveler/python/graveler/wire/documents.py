@@ -142,6 +142,21 @@ class Repository(Struct, frozen=True):
         )
 
 
+class ListedRepository(Repository, frozen=True, kw_only=True):
+    """A repository, with the details that the request names: the last commit of its default branch (null if there is none), and
+    its metadata."""
+
+    commit: Commit | UnsetType | None = UNSET
+    metadata: Mapping[str, str] | UnsetType = UNSET
+
+
+class ListedRepositories(Struct, frozen=True):
+    """A page of repositories, with details."""
+
+    pagination: Pagination
+    results: list[ListedRepository]
+
+
 class RepositoryList(Struct, frozen=True):
     """A page of repositories."""
 

@@ -1,14 +1,15 @@
 """Documents about branches and commits. Those of requests come from their fields (:mod:`graveler.wire.request_shapes`)."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, field
 
 from graveler import model
 from graveler.history.reflog import Event, LogEntry
 from graveler.model import CommitID
-from graveler.wire.documents import Commit, commit_document
+from graveler.wire.documents import Commit, Pagination, Ref, commit_document, pagination, results
 
 
 class RefDescription(Struct, frozen=True):
@@ -29,6 +30,34 @@ class RefDescription(Struct, frozen=True):
         return model.RefDescription(
             self.id, self.type, self.commit.value(), self.uncommitted, self.protected, self.read_only
         )
+
+
+class ListedRef(Ref, frozen=True, kw_only=True):
+    """A branch or a tag, with the details that the request names: its last commit; the numbers of commits ``ahead`` and
+    ``behind`` the base, up to 1,000 (``more``: either may be larger), and whether the base has all of its commits (``merged``;
+    null if the counting did not come that far); whether anything is staged (null for a tag)."""
+
+    commit: Commit | UnsetType = UNSET
+    ahead_count: int | UnsetType = field(default=UNSET, name="ahead")
+    behind_count: int | UnsetType = field(default=UNSET, name="behind")
+    more: bool | UnsetType = UNSET
+    merged: bool | UnsetType | None = UNSET
+    uncommitted: bool | UnsetType | None = UNSET
+
+    def detailed(self, ref: model.Branch | model.Tag) -> model.DetailedRef:
+        """Return it as a ref of the lake, with its details."""
+        divergence = None
+        if not (self.ahead_count is UNSET or self.behind_count is UNSET or self.more is UNSET or self.merged is UNSET):
+            divergence = model.Divergence(self.ahead_count, self.behind_count, self.more, self.merged)
+        commit = None if self.commit is UNSET else self.commit.value()
+        return model.DetailedRef(ref, commit, divergence, None if self.uncommitted is UNSET else self.uncommitted)
+
+
+class ListedRefs(Struct, frozen=True):
+    """A page of branches or tags, with details."""
+
+    pagination: Pagination
+    results: list[ListedRef]
 
 
 class WrittenVersion(Struct, frozen=True):
@@ -127,4 +156,24 @@ def description_document(ref: model.RefDescription) -> RefDescription:
     """Return what a ref is as clients read it."""
     return RefDescription(
         ref.id, ref.type, ref.commit.id, commit_document(ref.commit), ref.uncommitted, ref.protected, ref.read_only
+    )
+
+
+def listed_refs(page: model.Page[model.DetailedRef], selection: model.RefSelection) -> ListedRefs:
+    """Return a page of refs as clients read it, each with the details of the selection."""
+    staged = "uncommitted" in selection.details
+    return ListedRefs(pagination(page), results(page, partial(_listed_ref, staged=staged)))
+
+
+def _listed_ref(detailed: model.DetailedRef, *, staged: bool) -> ListedRef:
+    distance = detailed.divergence
+    return ListedRef(
+        detailed.ref.name,
+        detailed.ref.commit_id,
+        commit=UNSET if detailed.commit is None else commit_document(detailed.commit),
+        ahead_count=UNSET if distance is None else distance.ahead_count,
+        behind_count=UNSET if distance is None else distance.behind_count,
+        more=UNSET if distance is None else distance.more,
+        merged=UNSET if distance is None else distance.merged,
+        uncommitted=detailed.uncommitted if staged else UNSET,
     )

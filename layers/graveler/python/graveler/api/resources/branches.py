@@ -11,7 +11,7 @@ from graveler.api.call import Call
 from graveler.api.difference_pages import DiffQuery, uncommitted_page
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once
-from graveler.api.queries import AmountQuery, PageQuery, Query, RequiredText
+from graveler.api.queries import AmountQuery, Query, RefsQuery, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
@@ -27,15 +27,12 @@ from graveler.wire.documents import (
     SAYS_COMMIT,
     Commit,
     Ref,
-    RefList,
     commit_document,
-    pagination,
     ref_document,
-    results,
 )
 from graveler.wire.error_documents import Error
 from graveler.wire.operation_documents import OperationDocument
-from graveler.wire.refs import Reflog, ReflogEntry, ResetCreation, WrittenVersion
+from graveler.wire.refs import ListedRefs, Reflog, ReflogEntry, ResetCreation, WrittenVersion, listed_refs
 
 routes = Routes("branches")
 
@@ -43,7 +40,7 @@ SMALLEST_RANGE: Final = 16 << 10
 """Smallest logical size in bytes to which a client may have ranges split: some hundred records per file."""
 
 
-class BranchesQuery(PageQuery, frozen=True, kw_only=True):
+class BranchesQuery(RefsQuery, frozen=True, kw_only=True):
     """The branches to list. ``show_hidden``: also those created as hidden."""
 
     show_hidden: bool = False
@@ -57,14 +54,16 @@ class WrittenQuery(Query, frozen=True, kw_only=True):
 
 
 @routes.get(
-    "/repositories/{repository}/branches", "listBranches", Permission.READ, responses={200: RefList, 404: Error}
+    "/repositories/{repository}/branches",
+    "listBranches",
+    Permission.READ,
+    responses={200: ListedRefs, 400: Error, 404: Error},
 )
 def list_branches(call: Call, repository: str, query: BranchesQuery) -> Response:
-    """List branches by name."""
-    page = call.lake.repository(repository).branches(
-        query.prefix, query.after, query.limit, show_hidden=query.show_hidden
-    )
-    return json_response(RefList(pagination(page), results(page, ref_document)))
+    """List branches by name, or the one with the newest commit first; on request with what a list shows of each."""
+    selection = query.selection
+    page = call.lake.repository(repository).detailed_branches(selection, show_hidden=query.show_hidden)
+    return json_response(listed_refs(page, selection))
 
 
 @routes.run(

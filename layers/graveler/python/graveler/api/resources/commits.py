@@ -12,7 +12,7 @@ from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import with_id
 from graveler.api.immutable_responses import MAY_CHANGE
-from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query, Seconds
+from graveler.api.queries import DEFAULT_AMOUNT, Amount, Query, Seconds, chosen_names
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import NoChangesError
@@ -100,13 +100,7 @@ class LogQuery(Query, frozen=True, kw_only=True):
     @property
     def members(self) -> Sequence[str]:
         """The members of each commit, if the request names some. :class:`ApiError` for a name that is none."""
-        names = [name.strip() for name in self.fields.split(",")] if self.fields else []
-        for name in names:
-            if name not in _MEMBERS:
-                raise bad_request(
-                    f"query parameter fields: a commit has no member {name[:80]!r}; name some of {', '.join(_MEMBERS)}"
-                )
-        return names
+        return chosen_names("fields", self.fields, _MEMBERS)
 
 
 @routes.run(

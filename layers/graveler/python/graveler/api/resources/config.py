@@ -25,6 +25,7 @@ _IMPORTABLE: Final = "^(file|s3)://"
 FEATURES: Final = {
     "annotate": "annotateObjects",
     "blame": "blameObject",
+    "details": "listBranches",
     "diff_summary": "diffRefsSummary",
     "merge_preview": "previewMerge",
     "operations": "listOperations",

@@ -2,14 +2,17 @@
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
+from msgspec.structs import asdict, replace
 
 from graveler.access.sources import ImportSources as AllowedSources
 from graveler.api.call import Call
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.idempotency import once
 from graveler.api.namespace_checks import check_namespace
-from graveler.api.queries import ForceQuery, PageQuery, Query
+from graveler.api.queries import ForceQuery, PageQuery, Query, chosen_names
 from graveler.api.reserved_names import note_bare
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
@@ -20,7 +23,15 @@ from graveler.model import Page, RetentionRules
 from graveler.model import Repository as KnownRepository
 from graveler.requests import setting_changes
 from graveler.requests.base import Permission
-from graveler.wire.documents import MAX_PER_PAGE, Pagination, Repository, RepositoryList, repository_document
+from graveler.wire.documents import (
+    MAX_PER_PAGE,
+    ListedRepositories,
+    ListedRepository,
+    Pagination,
+    Repository,
+    commit_document,
+    repository_document,
+)
 from graveler.wire.error_documents import NO_RULES_CODE, Error
 from graveler.wire.repository_documents import (
     GCRule,
@@ -34,9 +45,20 @@ routes = Routes("repositories")
 
 
 class RepositoriesQuery(PageQuery, frozen=True, kw_only=True):
-    """The repositories to list. ``search`` keeps those whose name contains it."""
+    """The repositories to list. ``search`` keeps those whose name, or a value in whose metadata, contains it."""
 
     search: str = ""
+    details: Annotated[
+        str,
+        Meta(
+            description="some of `commit`, `metadata`, with a comma between them: the last commit of the default branch, and the "
+            "repository's metadata"
+        ),
+    ] = ""
+
+    def matches(self, repository: KnownRepository) -> bool:
+        """Return whether a repository has the text that is searched for."""
+        return any(self.search in text for text in (repository.name, *repository.settings.metadata.values()))
 
 
 class CreateQuery(Query, frozen=True, kw_only=True):
@@ -45,22 +67,31 @@ class CreateQuery(Query, frozen=True, kw_only=True):
     bare: bool = False
 
 
-@routes.get("/repositories", "listRepositories", Permission.READ, responses={200: RepositoryList})
+@routes.get("/repositories", "listRepositories", Permission.READ, responses={200: ListedRepositories, 400: Error})
 def list_repositories(call: Call, query: RepositoriesQuery) -> Response:
-    """List the repositories that the access key can see, by name."""
+    """List the repositories that the access key can see, by name; on request with what a list shows of each."""
+    details = chosen_names("details", query.details, ("commit", "metadata"))
 
     def shown(repository: KnownRepository) -> bool:
-        return query.search in repository.name and call.identity.sees(repository.name)
+        return query.matches(repository) and call.identity.sees(repository.name)
 
     repositories, more = _filtered(
         lambda after: call.lake.repositories(query.prefix, after, MAX_PER_PAGE), shown, query.after, query.limit
     )
-    return json_response(
-        RepositoryList(
-            Pagination(more, repositories[-1].name if more else "", len(repositories)),
-            [repository_document(repository) for repository in repositories],
-        )
-    )
+    documents = [_listed(repository, with_metadata="metadata" in details) for repository in repositories]
+    if "commit" in details:
+        heads = call.lake.head_commits(repositories)
+        documents = [
+            replace(document, commit=None if head is None else commit_document(head))
+            for document, head in zip(documents, heads, strict=True)
+        ]
+    position = Pagination(more, repositories[-1].name if more else "", len(repositories))
+    return json_response(ListedRepositories(position, documents))
+
+
+def _listed(repository: KnownRepository, *, with_metadata: bool) -> ListedRepository:
+    document = ListedRepository(**asdict(repository_document(repository)))
+    return replace(document, metadata=repository.settings.metadata) if with_metadata else document
 
 
 @routes.post(

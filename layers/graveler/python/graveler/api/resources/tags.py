@@ -2,22 +2,28 @@
 
 from graveler.api.call import Call
 from graveler.api.idempotency import once
-from graveler.api.queries import PageQuery
+from graveler.api.queries import RefsQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.requests import refs
 from graveler.requests.base import Permission
-from graveler.wire.documents import Ref, RefList, pagination, ref_document, results
+from graveler.wire.documents import Ref, ref_document
 from graveler.wire.error_documents import Error
+from graveler.wire.refs import ListedRefs, listed_refs
 
 routes = Routes("tags")
 
 
-@routes.get("/repositories/{repository}/tags", "listTags", Permission.READ, responses={200: RefList, 404: Error})
-def list_tags(call: Call, repository: str, query: PageQuery) -> Response:
-    """List tags by name."""
-    page = call.lake.repository(repository).tags(query.prefix, query.after, query.limit)
-    return json_response(RefList(pagination(page), results(page, ref_document)))
+@routes.get(
+    "/repositories/{repository}/tags",
+    "listTags",
+    Permission.READ,
+    responses={200: ListedRefs, 400: Error, 404: Error},
+)
+def list_tags(call: Call, repository: str, query: RefsQuery) -> Response:
+    """List tags by name, or the one with the newest commit first; on request with what a list shows of each."""
+    selection = query.selection
+    return json_response(listed_refs(call.lake.repository(repository).detailed_tags(selection), selection))
 
 
 @routes.run(refs.CreateTag, responses={201: Ref, 400: Error, 403: Error, 404: Error, 409: Error})
