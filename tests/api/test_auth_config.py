@@ -95,6 +95,7 @@ def test_the_small_questions(call: Client) -> None:
     assert call("GET", "/auth/capabilities", authorization=None).json() == {
         "invite_user": False,
         "forgot_password": False,
+        "access_keys": True,
     }
 
 
