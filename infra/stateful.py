@@ -1,5 +1,6 @@
 """The stack of all that must not be lost: buckets, table, keys."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack, Tags
@@ -65,7 +66,7 @@ class StatefulStack(Stack):
             name,
             removal=self._removal,
             keep_deleted=Duration.days(RESTORE_DAYS),
-            cors=_cors(self._settings),
+            cors=_cors(self, self._settings),
             key=self.encryption_key,
         )
         self._share(setting, bucket, bucket.bucket_name, bucket.bucket_arn)
@@ -161,24 +162,35 @@ def _warm(settings: Settings) -> dynamodb.WarmThroughput | None:
     )
 
 
-def _cors(settings: Settings) -> list[s3.CorsRule] | None:
-    """Pages that may call the API may also use the URLs that it hands out. S3 takes no star for headers of responses:
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/ManageCorsUsing.html"""
-    if not settings.cors_origins:
-        return None
+def _cors(stack: Stack, settings: Settings) -> list[s3.CorsRule]:
+    """Pages that may call the API may also use the URLs that it hands out: the deployment's own page, with the headers that it
+    sends, and those of ``cors_origins``. S3 takes no star for headers of responses:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/ManageCorsUsing.html
+
+    Without a domain the page has the API's own name, which is made after the bucket; so all names of APIs of the region may use
+    URLs. A URL is a secret, and whoever has it needs no page to use it.
+    """
+    own = [f"https://{settings.domain}"] if settings.domain else []
+    if not (settings.only_domain or settings.web_acl):
+        own.append(f"https://*.execute-api.{stack.region}.{stack.url_suffix}")
     return [
-        s3.CorsRule(
-            allowed_methods=[s3.HttpMethods.GET, s3.HttpMethods.PUT, s3.HttpMethods.HEAD],
-            allowed_origins=list(settings.cors_origins),
-            allowed_headers=["*"],
-            exposed_headers=[
-                "ETag",
-                "Content-Range",
-                "Accept-Ranges",
-                "Content-Length",
-                "Last-Modified",
-                "x-amz-request-id",
-            ],
-            max_age=3600,
-        )
+        _cors_rule(own, ["range", "content-type", "content-md5", "x-amz-*"]),
+        *([_cors_rule(settings.cors_origins, ["*"])] if settings.cors_origins else []),
     ]
+
+
+def _cors_rule(origins: Sequence[str], headers: Sequence[str]) -> s3.CorsRule:
+    return s3.CorsRule(
+        allowed_methods=[s3.HttpMethods.GET, s3.HttpMethods.PUT, s3.HttpMethods.HEAD],
+        allowed_origins=list(origins),
+        allowed_headers=list(headers),
+        exposed_headers=[
+            "ETag",
+            "Content-Range",
+            "Accept-Ranges",
+            "Content-Length",
+            "Last-Modified",
+            "x-amz-request-id",
+        ],
+        max_age=3600,
+    )

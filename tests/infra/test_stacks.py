@@ -437,12 +437,24 @@ def test_pages_of_named_sites_may_send_and_read_all_headers(default: Templates, 
     buckets = resources(full["stateful"], "AWS::S3::Bucket").values()
     assert len(buckets) == 2
     for bucket in buckets:
-        (rule,) = bucket["Properties"]["CorsConfiguration"]["CorsRules"]
+        _, rule = bucket["Properties"]["CorsConfiguration"]["CorsRules"]
         assert rule["AllowedOrigins"] == ["https://example.org"]
         assert rule["AllowedHeaders"] == ["*"]  # Range, and conditions
         assert {"GET", "HEAD", "PUT"} == set(rule["AllowedMethods"])
         assert {"ETag", "Content-Range", "Accept-Ranges", "Content-Length"} <= set(rule["ExposedHeaders"])
-    assert "CorsConfiguration" not in json.dumps(default)
+    assert "CorsConfiguration" not in json.dumps(default["api"])
+
+
+def test_the_deployments_own_page_may_use_presigned_urls(default: Templates, full: Templates, other: Templates) -> None:
+    own_name = {"Fn::Join": ["", ["https://*.execute-api.", {"Ref": "AWS::Region"}, ".", {"Ref": "AWS::URLSuffix"}]]}
+    domain = "https://lake.example.org"
+    for stacks, origins in ((default, [own_name]), (full, [domain, own_name]), (other, [domain])):
+        for bucket in resources(stacks["stateful"], "AWS::S3::Bucket").values():
+            rule = bucket["Properties"]["CorsConfiguration"]["CorsRules"][0]
+            assert rule["AllowedOrigins"] == origins
+            assert rule["AllowedHeaders"] == ["range", "content-type", "content-md5", "x-amz-*"]
+            assert {"GET", "HEAD", "PUT"} == set(rule["AllowedMethods"])
+            assert {"ETag", "Content-Range", "Content-Length", "Accept-Ranges"} <= set(rule["ExposedHeaders"])
 
 
 def test_a_domain_leads_to_the_api_and_outlives_it(default: Templates, full: Templates) -> None:

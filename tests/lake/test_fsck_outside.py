@@ -133,6 +133,7 @@ def test_what_may_not_be_read_from_here_is_no_verdict(repository: OpenRepository
     assert (report.findings, report.complete, report.clean) == ((), False, False)
     assert (report.counts.objects_not_checked, report.counts.objects_out_of_reach) == (3, 3)
     assert "outside the sources that this server reads" in report.obstacle
+    assert "`graveler serve --import-source file:///" in report.obstacle
 
 
 def test_a_store_that_no_reader_knows_is_out_of_reach(repository: OpenRepository) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graveler.api.resources import GROUPS
-from tests.server.support import KEY_ID, SECRET, Answered, Running, running, started
+from tests.server.support import KEY_ID, SECRET, Answered, Running, basic, running, started
 from tests.support.patience import PATIENCE
 
 SPACES = " " * 12_000
@@ -177,6 +177,59 @@ def test_a_session_changes_something_from_our_own_pages_only(server: Running, se
         == 201
     )
     assert asked("DELETE", f"{branches}/dev", origin=ours) == 204
+
+
+def test_a_session_gets_urls_of_its_own_origin_and_no_other(server: Running, session: str) -> None:
+    """127.0.0.1 and localhost are two origins: a page may read only the one that it is from."""
+    linked(server, "origin", b"bytes")
+    stat = "/api/v1/repositories/sales/refs/main/objects/stat?path=origin&presign=true"
+    usual = f"http://localhost:{server.port}"
+
+    def origin(host: str, **headers: str) -> str:
+        sent = {"host": host, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        answer = server.ask("GET", stat, headers=sent, authorised=False)
+        assert answer.status == 200, answer
+        return str(answer.json()["physical_address"]).partition("/objects/")[0]
+
+    for name in ("127.0.0.1", "localhost", "[::1]", "LOCALHOST"):
+        host = f"{name}:{server.port}"
+        assert origin(host, cookie=session) == f"http://{host.lower()}"
+        assert origin(host, authorization=basic()) == usual, "clients with a key have the configured one"
+    for host in (
+        "evil.example",
+        f"evil.example:{server.port}",
+        f"127.0.0.1:{server.port + 1}",
+        "127.0.0.1",
+        f"127.0.0.1.evil.example:{server.port}",
+        f"user@127.0.0.1:{server.port}",
+        f"evil.example/127.0.0.1:{server.port}",
+    ):
+        assert origin(host, cookie=session) == usual
+    proxied = f"127.0.0.1:{server.port}"
+    assert origin(proxied, cookie=session, x_forwarded_host="lake.example") == usual
+
+
+def test_a_session_uploads_by_urls_of_its_own_origin(server: Running, session: str) -> None:
+    ours = f"http://127.0.0.1:{server.port}"
+    headers = {"cookie": session, "origin": ours, "content-type": "application/json"}
+    branch = "/api/v1/repositories/sales/branches/main"
+    place = server.ask("GET", f"{branch}/staging/backing?path=x&presign=true", None, headers, authorised=False).json()
+    assert place["presigned_url"].startswith(f"{ours}/objects/")
+    put = server.ask("PUT", place["presigned_url"], b"bytes", {"origin": ours}, authorised=False)
+    assert put.status == 200
+    begun = server.ask("POST", f"{branch}/staging/pmpu?path=y&parts=1", None, headers, authorised=False)
+    assert begun.status == 201, begun
+    upload = begun.json()
+    again = json.dumps({"physical_address": upload["physical_address"]}).encode()
+    part = f"{branch}/staging/pmpu/{upload['upload_id']}/parts/1?path=y"
+    one = server.ask("PUT", part, again, headers, authorised=False).json()["presigned_url"]
+    for url in (*upload["presigned_urls"], one):
+        assert url.startswith(f"{ours}/objects/")
+        assert server.ask("PUT", url, b"bytes", authorised=False).status == 200
+    read = "/api/v1/repositories/sales/refs/main/objects?path=spaces&presign=true"
+    linked(server, "spaces", b"bytes")
+    redirect = server.ask("GET", read, headers={"cookie": session}, authorised=False)
+    assert redirect.headers["location"].startswith(f"{ours}/objects/")
 
 
 def test_another_page_logs_nobody_in(server: Running) -> None:

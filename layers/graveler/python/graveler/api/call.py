@@ -10,6 +10,7 @@ from graveler.access.audit import AuditLine, record
 from graveler.access.authentication import Access
 from graveler.access.permissions import Identity, Role
 from graveler.api.errors import bad_request
+from graveler.api.origins import on_own_origin
 from graveler.api.settings import Settings
 from graveler.lake.context import Context
 from graveler.lake.lake import Lake
@@ -171,6 +172,10 @@ class Call:
                 address=address,
             )
         )
+
+    def url(self, signed: str) -> str:
+        """Return a presigned URL for the caller: a browser's session reads it on the page's own origin."""
+        return signed if self.headers.get("authorization") else on_own_origin(signed, self.headers)
 
     def audit_url(self, address: str, *, repository: str, ref: str, path: str) -> None:
         """Write a line to the audit log for a presigned URL that is handed out, without its signature."""

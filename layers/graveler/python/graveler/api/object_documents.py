@@ -53,7 +53,7 @@ class Presigner:
 
     def url(self, entry: ObjectEntry) -> str:
         """Return a URL for reading an object."""
-        url = self._repository.url(entry, self._seconds)
+        url = self._call.url(self._repository.url(entry, self._seconds))
         self._call.audit_url(entry.address, repository=self._repository.repository.name, ref=self._ref, path=entry.path)
         return url
 
@@ -61,7 +61,7 @@ class Presigner:
         """Return a URL for writing an object; ``ref`` is the branch."""
         from graveler.lake.objects.uploads import upload_url  # most requests upload nothing
 
-        url = upload_url(self._repository.parts, self._ref, path, address, self._seconds)
+        url = self._call.url(upload_url(self._repository.parts, self._ref, path, address, self._seconds))
         self._call.audit_url(address, repository=self._repository.repository.name, ref=self._ref, path=path)
         return url
 

@@ -5,9 +5,12 @@ from those of other hosts of the same site.) It sends the page's origin in a hea
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from graveler.access.refusals import NotPermittedError
 from graveler.api.response import JSON_TYPE
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 def expect_no_other_page(headers: Mapping[str, str]) -> None:
@@ -30,3 +33,19 @@ def expect_own_page(headers: Mapping[str, str], *, has_body: bool) -> None:
         raise NotPermittedError(
             f"a session cookie can be used only with JSON, not with {kind or 'a body without a type'!r}"
         )
+
+
+def on_own_origin(url: str, headers: Mapping[str, str]) -> str:
+    """Return a presigned URL as a page reads it. If this machine answers it, and the page has another name of this machine, with
+    the same port, that name takes the place of the host's: two names are two origins, and a page may not read another one.
+
+    Any other URL stays as it is: a forged header ``Host`` leads nowhere else, and behind a proxy the URL is the configured one.
+    """
+    host = headers.get("host", "").lower()
+    scheme, _, rest = url.partition("://")
+    signed, slash, target = rest.partition("/")
+    name, _, port = host.rpartition(":")
+    signed_name, _, signed_port = signed.rpartition(":")
+    if name in _LOOPBACK and signed_name in _LOOPBACK and port == signed_port and "x-forwarded-host" not in headers:
+        return f"{scheme}://{host}{slash}{target}"
+    return url

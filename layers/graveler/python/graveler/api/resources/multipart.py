@@ -57,7 +57,8 @@ def create_upload(call: Call, repository: str, branch: str, query: BeginQuery) -
     upload = opened.begin_upload(branch, query.path)
     seconds = call.settings.presign_seconds
     urls = [
-        uploads.part_url(opened.parts, branch, query.path, upload, number + 1, seconds) for number in range(query.parts)
+        call.url(uploads.part_url(opened.parts, branch, query.path, upload, number + 1, seconds))
+        for number in range(query.parts)
     ]
     if urls:
         call.audit_url(upload.address, repository=repository, ref=branch, path=query.path)
@@ -134,7 +135,7 @@ def upload_part(
         opened.parts, branch, query.path, upload, _number(part_number), call.settings.presign_seconds
     )
     call.audit_url(upload.address, repository=repository, ref=branch, path=query.path)
-    return json_response(UploadTo(url))
+    return json_response(UploadTo(call.url(url)))
 
 
 @routes.put(

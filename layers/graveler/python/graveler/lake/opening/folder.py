@@ -225,8 +225,12 @@ class ServedFolders:
                         self._seen.add(file)
                 return store, key
         if address.startswith(_FILE) or not address.startswith(self._sources):
+            from shlex import quote  # only for this error
+
+            folder = quote(f"{address.rpartition('/')[0]}/")
             raise ForbiddenError(
-                f"{address[:200]!r} is outside the sources that this server reads; `graveler serve --import-source` adds more"
+                f"{address[:200]!r} is outside the sources that this server reads; to let it read them, start it with `graveler "
+                f"serve --import-source {folder}`, or a folder above"
             )
         return locate(address, self._signer)
 
