@@ -51,7 +51,7 @@ export function pathOf(...segments: readonly string[]): string {
   return segments.map(encodeURIComponent).join("/");
 }
 
-/** Sends a request to the API and returns its JSON document. Throws `ApiError`, `UnreachableError`, or an abort. */
+/** Sends a request to the API and returns its JSON document; undefined for an answer of another type. Throws `ApiError`, `UnreachableError`, or an abort. */
 export async function request<T>(method: string, path: string, options: RequestOptions = {}): Promise<T> {
   return (await requestWithHeaders<T>(method, path, options)).document;
 }
@@ -66,7 +66,8 @@ export async function requestWithHeaders<T>(method: string, path: string, option
   }
   const response = await send(apiUrl(path, options.query), init, true);
   const text = await response.text();
-  return { document: (text ? JSON.parse(text) : undefined) as T, headers: response.headers };
+  const isJson = response.headers.get("content-type")?.startsWith("application/json");
+  return { document: (text && isJson ? JSON.parse(text) : undefined) as T, headers: response.headers };
 }
 
 /** Sends a request whose answer is bytes, with an absolute or relative address; `range` is `[first, end)` in bytes. */

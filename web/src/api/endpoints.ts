@@ -2,11 +2,14 @@
 import { type Answer, apiUrl, pathOf, request, requestWithHeaders } from "./client";
 import type {
   AnnotationList,
+  AuthCapabilities,
   Commit,
   CommitLog,
   Config,
   CurrentUserRights,
   DiffList,
+  ListedRefs,
+  ListedRepositories,
   Merge,
   MergeBase,
   MergePreview,
@@ -16,11 +19,9 @@ import type {
   Pagination,
   Ref,
   RefDescription,
-  RefList,
   Reflog,
   Repository,
   RepositoryCreation,
-  RepositoryList,
   ResetCreation,
   SummaryDocument,
   UsageDocument,
@@ -48,10 +49,13 @@ export const login = (keyId: string, secret: string, untilClosed: boolean) =>
 /** Exchanges the one-time code of `graveler ui` for its session. */
 export const loginByCode = (code: string) => request<void>("POST", "auth/ui", { body: { code } });
 
+/** Returns how one can sign in. */
+export const getCapabilities = (signal?: Signal) => request<AuthCapabilities>("GET", "auth/capabilities", { signal });
+
 export const logout = () => request<void>("POST", "auth/logout");
 
-export const listRepositories = (query: PageQuery & { search?: string }, signal?: Signal) =>
-  request<RepositoryList>("GET", "repositories", { query: { ...query }, signal });
+export const listRepositories = (query: PageQuery & { search?: string; details?: string }, signal?: Signal) =>
+  request<ListedRepositories>("GET", "repositories", { query: { ...query }, signal });
 
 export const getRepository = (name: string, signal?: Signal) => request<Repository>("GET", repository(name), { signal });
 
@@ -114,14 +118,20 @@ export const listWholeCommits = (
 export const getCommit = (name: string, id: string, signal?: Signal) =>
   request<Commit>("GET", repository(name, "commits", id), { signal });
 
-export const listBranches = (name: string, query: PageQuery & { show_hidden?: boolean }, signal?: Signal) =>
-  request<RefList>("GET", repository(name, "branches"), { query: { ...query }, signal });
+/** What a list of refs shows of each: some of `commit`, `counts`, `uncommitted`, with commas between them. */
+interface RefsQuery extends PageQuery {
+  readonly details?: string;
+  readonly sort?: "name" | "updated";
+}
 
-export const listTags = (name: string, query: PageQuery, signal?: Signal) =>
-  request<RefList>("GET", repository(name, "tags"), { query: { ...query }, signal });
+export const listBranches = (name: string, query: RefsQuery & { show_hidden?: boolean }, signal?: Signal) =>
+  request<ListedRefs>("GET", repository(name, "branches"), { query: { ...query }, signal });
+
+export const listTags = (name: string, query: RefsQuery, signal?: Signal) =>
+  request<ListedRefs>("GET", repository(name, "tags"), { query: { ...query }, signal });
 
 export const createBranch = (name: string, branch: string, source: string) =>
-  request<unknown>("POST", repository(name, "branches"), { body: { name: branch, source } });
+  request<void>("POST", repository(name, "branches"), { body: { name: branch, source } });
 
 export const renameBranch = (name: string, branch: string, to: string) =>
   request<Ref>("POST", repository(name, "branches", branch, "rename"), { body: { name: to } });

@@ -647,7 +647,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the repositories that the access key can see, by name. */
+        /** List the repositories that the access key can see, by name; on request with what a list shows of each. */
         get: operations["listRepositories"];
         put?: never;
         /**
@@ -793,7 +793,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List branches by name. */
+        /** List branches by name, or the one with the newest commit first; on request with what a list shows of each. */
         get: operations["listBranches"];
         put?: never;
         /**
@@ -2416,7 +2416,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List tags by name. */
+        /** List tags by name, or the one with the newest commit first; on request with what a list shows of each. */
         get: operations["listTags"];
         put?: never;
         /** Create a tag for a commit. */
@@ -3615,6 +3615,57 @@ export interface components {
             objects: components["schemas"]["PathLink"][];
         };
         /**
+         * ListedRef
+         * @description A branch or a tag, with the details that the request names: its last commit; the numbers of commits ``ahead`` and
+         *         ``behind`` the base, up to 1,000 (``more``: either may be larger), and whether the base has all of its commits (``merged``;
+         *         null if the counting did not come that far); whether anything is staged (null for a tag).
+         */
+        ListedRef: {
+            ahead?: number;
+            behind?: number;
+            commit?: components["schemas"]["Commit"];
+            commit_id: string;
+            id: string;
+            merged?: boolean | null;
+            more?: boolean;
+            uncommitted?: boolean | null;
+        };
+        /**
+         * ListedRefs
+         * @description A page of branches or tags, with details.
+         */
+        ListedRefs: {
+            pagination: components["schemas"]["Pagination"];
+            results: components["schemas"]["ListedRef"][];
+        };
+        /**
+         * ListedRepositories
+         * @description A page of repositories, with details.
+         */
+        ListedRepositories: {
+            pagination: components["schemas"]["Pagination"];
+            results: components["schemas"]["ListedRepository"][];
+        };
+        /**
+         * ListedRepository
+         * @description A repository, with the details that the request names: the last commit of its default branch (null if there is none), and
+         *         its metadata.
+         */
+        ListedRepository: {
+            commit?: components["schemas"]["Commit"] | null;
+            creation_date: number;
+            default_branch: string;
+            id: string;
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default false */
+            read_only: boolean;
+            /** @default  */
+            storage_id: string;
+            storage_namespace: string;
+        };
+        /**
          * ListingImportCreation
          * @description The listing to import, stored at ``physical_address``, which the server assigned for ``path`` on this branch. It is a
          *         gzipped CSV with the columns ``path,physical_address,size,etag,mtime,content_type,metadata``, with paths ascending and without
@@ -4178,14 +4229,6 @@ export interface components {
             uncommitted: boolean | null;
         };
         /**
-         * RefList
-         * @description A page of branches or tags.
-         */
-        RefList: {
-            pagination: components["schemas"]["Pagination"];
-            results: components["schemas"]["Ref"][];
-        };
-        /**
          * Reflog
          * @description Entries of a reference log, newest first.
          */
@@ -4310,14 +4353,6 @@ export interface components {
             /** @default null */
             storage_id: string | null;
             storage_namespace: string;
-        };
-        /**
-         * RepositoryList
-         * @description A page of repositories.
-         */
-        RepositoryList: {
-            pagination: components["schemas"]["Pagination"];
-            results: components["schemas"]["Repository"][];
         };
         /**
          * ResetCreation
@@ -5000,6 +5035,10 @@ export type Kind = components['schemas']['Kind'];
 export type LeaseRenewal = components['schemas']['LeaseRenewal'];
 export type LinkedObjects = components['schemas']['LinkedObjects'];
 export type Links = components['schemas']['Links'];
+export type ListedRef = components['schemas']['ListedRef'];
+export type ListedRefs = components['schemas']['ListedRefs'];
+export type ListedRepositories = components['schemas']['ListedRepositories'];
+export type ListedRepository = components['schemas']['ListedRepository'];
 export type ListingImportCreation = components['schemas']['ListingImportCreation'];
 export type LoggedCommit = components['schemas']['LoggedCommit'];
 export type LoginConfig = components['schemas']['LoginConfig'];
@@ -5044,7 +5083,6 @@ export type ReconciliationCreation = components['schemas']['ReconciliationCreati
 export type ReconciliationStarted = components['schemas']['ReconciliationStarted'];
 export type Ref = components['schemas']['Ref'];
 export type RefDescription = components['schemas']['RefDescription'];
-export type RefList = components['schemas']['RefList'];
 export type Reflog = components['schemas']['Reflog'];
 export type ReflogEntry = components['schemas']['ReflogEntry'];
 export type RefsDump = components['schemas']['RefsDump'];
@@ -5055,7 +5093,6 @@ export type RenameCreation = components['schemas']['RenameCreation'];
 export type Report = components['schemas']['Report'];
 export type Repository = components['schemas']['Repository'];
 export type RepositoryCreation = components['schemas']['RepositoryCreation'];
-export type RepositoryList = components['schemas']['RepositoryList'];
 export type ResetCreation = components['schemas']['ResetCreation'];
 export type RestoredDocument = components['schemas']['RestoredDocument'];
 export type RestoredFile = components['schemas']['RestoredFile'];
@@ -8725,6 +8762,8 @@ export interface operations {
                 /** @description only results that start with this */
                 prefix?: string;
                 search?: string;
+                /** @description some of `commit`, `metadata`, with a comma between them: the last commit of the default branch, and the repository's metadata */
+                details?: string;
             };
             header?: never;
             path?: never;
@@ -8738,7 +8777,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RepositoryList"];
+                    "application/json": components["schemas"]["ListedRepositories"];
                 };
             };
             /** @description Bad Request */
@@ -9588,6 +9627,12 @@ export interface operations {
                 after?: string;
                 /** @description only results that start with this */
                 prefix?: string;
+                /** @description some of `commit`, `counts`, `uncommitted`, with commas between them: the last commit, the distance from `base`, whether anything is staged */
+                details?: string;
+                /** @description any ref, from which `counts` are counted; the default branch, if there is none */
+                base?: string;
+                /** @description `updated`: the one with the newest commit first; each page reads all with the prefix, at most 10,000 */
+                sort?: "name" | "updated";
                 show_hidden?: boolean;
             };
             header?: never;
@@ -9604,7 +9649,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RefList"];
+                    "application/json": components["schemas"]["ListedRefs"];
                 };
             };
             /** @description Bad Request */
@@ -19625,6 +19670,12 @@ export interface operations {
                 after?: string;
                 /** @description only results that start with this */
                 prefix?: string;
+                /** @description some of `commit`, `counts`, `uncommitted`, with commas between them: the last commit, the distance from `base`, whether anything is staged */
+                details?: string;
+                /** @description any ref, from which `counts` are counted; the default branch, if there is none */
+                base?: string;
+                /** @description `updated`: the one with the newest commit first; each page reads all with the prefix, at most 10,000 */
+                sort?: "name" | "updated";
             };
             header?: never;
             path: {
@@ -19640,7 +19691,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RefList"];
+                    "application/json": components["schemas"]["ListedRefs"];
                 };
             };
             /** @description Bad Request */

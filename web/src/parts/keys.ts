@@ -50,3 +50,8 @@ export function focusRow(step: 1 | -1): void {
 export function focusFilter(): void {
   document.querySelector<HTMLInputElement>("main input[type=search]")?.select();
 }
+
+/** Selects the row with the focus, or no longer. */
+export function selectRow(): void {
+  document.activeElement?.closest("main tbody tr")?.querySelector<HTMLInputElement>("input[type=checkbox]")?.click();
+}

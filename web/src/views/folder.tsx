@@ -2,7 +2,7 @@
 import type { Address } from "../model/addresses";
 import { type Entry, formatSort, MOST_SORTED, nextSort, parseSort, readmeIn, sorted } from "../model/listing";
 import { count, visible } from "../model/text";
-import { Failure, Waiting } from "../parts/basics";
+import { Failure, Name, Waiting } from "../parts/basics";
 import { setQuery, useTitle } from "../parts/navigation";
 import { type Row, Table } from "../parts/table";
 import "./folder.css";
@@ -50,6 +50,9 @@ function FolderOf({ repository, gitRef, query }: FolderProps) {
   };
   return (
     <main class="folder">
+      <h1 class="unseen">
+        <Name text={path || repository} />
+      </h1>
       <FolderHead
         repository={repository}
         gitRef={gitRef}

@@ -6,7 +6,7 @@ import { onBusy, onSignInNeeded } from "../api/client";
 import type { Address } from "../model/addresses";
 import { folders } from "../model/text";
 import { Name } from "../parts/basics";
-import { focusFilter, focusRow, useKeys } from "../parts/keys";
+import { focusFilter, focusRow, selectRow, useKeys } from "../parts/keys";
 import { go, Link, type Target } from "../parts/navigation";
 import { GoTo } from "./go-to";
 import { KeyList } from "./key-list";
@@ -150,6 +150,7 @@ function Boxes({ address }: { readonly address: Address }) {
     "/": focusFilter,
     j: () => focusRow(1),
     k: () => focusRow(-1),
+    x: selectRow,
     u: () => go(above(address, ref)),
     "g r": () => go({ screen: "repositories" }),
     ...(repository ? { t: () => setBox("path"), ...Object.fromEntries(sections) } : {}),

@@ -27,6 +27,9 @@ const LATER: Partial<Record<Screen, () => Promise<ScreenComponent>>> = {
   compare: () => import("./compare").then((module) => module.Compare),
   uncommitted: () => import("./uncommitted").then((module) => module.Uncommitted),
   revert: () => import("./commit-revert").then((module) => module.Revert),
+  branches: () => import("./branches").then((module) => module.Branches),
+  tags: () => import("./tags").then((module) => module.Tags),
+  reflog: () => import("./reflog").then((module) => module.ReferenceLog),
 };
 
 /** The page. */

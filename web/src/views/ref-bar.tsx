@@ -53,7 +53,7 @@ export function RefBar({ address }: { readonly address: Address }) {
   };
   return (
     <>
-      <div class="ref-bar">
+      <section class="ref-bar" aria-label="Ref">
         <button
           type="button"
           class="ref-button"
@@ -74,7 +74,7 @@ export function RefBar({ address }: { readonly address: Address }) {
           )}
           {description && <PermanentLink address={address} description={description} />}
         </span>
-      </div>
+      </section>
       {time && description && <Past repository={address.repository} time={time} shown={shown} choose={choose} />}
       {picking && (
         <RefPicker repository={address.repository} present={ref ?? ""} choose={choose} close={() => setPicking(false)} />
@@ -119,17 +119,17 @@ function Marks({ address, description }: { readonly address: Address; readonly d
   return (
     <>
       {description.uncommitted && (
-        <Link to={{ screen: "uncommitted", repository, query: { ref: description.id } }} class="mark changed">
+        <Link to={{ screen: "uncommitted", repository, query: { ref: description.id } }} class="badge changed">
           ~ uncommitted
         </Link>
       )}
       {description.protected && (
-        <span class="mark" title="The repository's settings protect this branch from direct changes">
+        <span class="badge" title="The repository's settings protect this branch from direct changes">
           protected
         </span>
       )}
       {description.read_only && (
-        <span class="mark" title="Nothing in this repository can be changed">
+        <span class="badge" title="Nothing in this repository can be changed">
           read-only
         </span>
       )}

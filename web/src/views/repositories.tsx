@@ -1,8 +1,8 @@
 /** The list of repositories, and the first minute of a lake that has none. */
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { createRepository, getConfig, getRef, getUsage, listRepositories } from "../api/endpoints";
+import { createRepository, getConfig, getUsage, listRepositories } from "../api/endpoints";
 import { isAbort } from "../api/errors";
-import type { RefDescription, Repository, UsageDocument } from "../api/schema";
+import type { ListedRepository, UsageDocument } from "../api/schema";
 import type { Address } from "../model/addresses";
 import { size, subject } from "../model/text";
 import { Code, CommitId, Failure, Name, Waiting, When } from "../parts/basics";
@@ -15,6 +15,7 @@ import { type Column, type Row, Table } from "../parts/table";
 import { isAdmin } from "./session";
 
 const PAGE = 100;
+const DETAILS = "commit,metadata";
 const COLUMNS: readonly Column[] = [
   { title: "Name", kind: "name" },
   { title: "Default branch" },
@@ -24,16 +25,16 @@ const COLUMNS: readonly Column[] = [
   { title: "State" },
 ];
 
-/** The repositories whose names contain `search`. */
+/** The repositories whose names or metadata contain `search`. */
 export function Repositories({ address }: { readonly address: Address }) {
   useTitle("Repositories");
   const search = useDebounced(address.query.search ?? "");
   const [creating, setCreating] = useState(false);
   const list = usePages(JSON.stringify([search, address.query.after ?? ""]), async (after, signal) =>
-    pageOf(await listRepositories({ search, amount: PAGE, after: after || address.query.after }, signal)),
+    pageOf(await listRepositories({ search, amount: PAGE, details: DETAILS, after: after || address.query.after }, signal)),
   );
-  const details = useDetails();
-  const { load } = details;
+  const usages = useUsages();
+  const { load } = usages;
   const { items: rows } = list;
   const rest = useCallback((first: number, end: number) => load(rows.slice(first, end)), [load, rows]);
   return (
@@ -44,7 +45,7 @@ export function Repositories({ address }: { readonly address: Address }) {
           <input
             type="search"
             aria-label="Search repositories"
-            placeholder="Search names"
+            placeholder="Search names and metadata"
             value={address.query.search ?? ""}
             onInput={(event) => setQuery({ search: event.currentTarget.value, after: "" }, true)}
           />
@@ -57,13 +58,13 @@ export function Repositories({ address }: { readonly address: Address }) {
       </div>
       {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
       {list.pending && !rows.length && <Waiting>Loading the repositories…</Waiting>}
-      {list.loaded && !rows.length && (search ? <p>No repository's name contains “{search}”.</p> : <EmptyLake />)}
+      {list.loaded && !rows.length && (search ? <p>No repository's name or metadata contains “{search}”.</p> : <EmptyLake />)}
       {rows.length > 0 && (
         <Table
           label="Repositories"
           columns={COLUMNS}
           rows={rows.length}
-          row={(number) => rowOf(rows[number] as Repository, details.of)}
+          row={(number) => rowOf(rows[number] as ListedRepository, usages.of)}
           more={list.more}
           rest={rest}
         />
@@ -73,30 +74,23 @@ export function Repositories({ address }: { readonly address: Address }) {
   );
 }
 
-interface Details {
-  readonly head?: RefDescription | "none";
-  readonly usage?: UsageDocument | "none";
-}
+type Usages = ReadonlyMap<string, UsageDocument | "none">;
 
-/** What the rows in sight show beyond the list: each is asked for once, when it has come to rest. */
-function useDetails(): { readonly of: ReadonlyMap<string, Details>; readonly load: (rows: readonly Repository[]) => void } {
-  const [of, setOf] = useState<ReadonlyMap<string, Details>>(new Map());
+/** The sizes of the rows in sight: each is asked for once, when it has come to rest. */
+function useUsages(): { readonly of: Usages; readonly load: (rows: readonly ListedRepository[]) => void } {
+  const [of, setOf] = useState<Usages>(new Map());
   const [abort] = useState(() => new AbortController());
   const [asked] = useState(() => new Set<string>());
   useEffect(() => () => abort.abort(), [abort]);
   const load = useCallback(
-    (rows: readonly Repository[]) => {
-      const note = (id: string, part: Details) => setOf((before) => new Map(before).set(id, { ...before.get(id), ...part }));
+    (rows: readonly ListedRepository[]) => {
+      const note = (id: string, usage: UsageDocument | "none") => setOf((before) => new Map(before).set(id, usage));
       for (const { id, default_branch } of rows) {
         if (asked.has(id)) continue;
         asked.add(id);
-        getRef(id, default_branch, abort.signal).then(
-          (head) => note(id, { head }),
-          (error: unknown) => !isAbort(error) && note(id, { head: "none" }),
-        );
         getUsage(id, default_branch, {}, abort.signal).then(
-          (usage) => note(id, { usage }),
-          (error: unknown) => !isAbort(error) && note(id, { usage: "none" }),
+          (usage) => note(id, usage),
+          (error: unknown) => !isAbort(error) && note(id, "none"),
         );
       }
     },
@@ -105,30 +99,37 @@ function useDetails(): { readonly of: ReadonlyMap<string, Details>; readonly loa
   return { of, load };
 }
 
-function rowOf(repository: Repository, details: ReadonlyMap<string, Details>): Row {
-  const { id, default_branch } = repository;
-  const { head, usage } = details.get(id) ?? {};
-  const commit = head === undefined || head === "none" ? undefined : head.commit;
-  const isEmpty = commit !== undefined && !commit.parents.length;
+function rowOf(repository: ListedRepository, usages: Usages): Row {
+  const { id, default_branch, commit, metadata = {} } = repository;
+  const usage = usages.get(id);
+  const isEmpty = !commit?.parents.length;
+  const facts = Object.entries(metadata).map(([key, value]) => `${key}: ${value}`);
   return {
     key: id,
     cells: [
-      <Link key="name" to={{ screen: "objects", repository: id, query: { ref: default_branch } }}>
-        <Name text={id} />
-      </Link>,
+      <span key="name">
+        <Link to={{ screen: "objects", repository: id, query: { ref: default_branch } }}>
+          <Name text={id} />
+        </Link>{" "}
+        {facts.length > 0 && (
+          <span class="hint">
+            <Name text={facts.join(", ")} most={60} />
+          </span>
+        )}
+      </span>,
       <Name key="branch" text={default_branch} most={40} />,
       commit && !isEmpty ? (
         <span key="commit">
           <CommitId repository={id} id={commit.id} /> <Name text={subject(commit.message)} most={48} />
         </span>
-      ) : isEmpty ? (
-        <span class="hint">nothing committed yet</span>
       ) : (
-        head === "none" && "–"
+        <span key="commit" class="hint">
+          nothing committed yet
+        </span>
       ),
-      commit && !isEmpty ? <When time={commit.creation_date} /> : "",
+      commit && !isEmpty && <When key="when" time={commit.creation_date} />,
       usage === "none" ? "–" : usage && size(usage.size_bytes),
-      repository.read_only ? "read-only" : "",
+      repository.read_only && "read-only",
     ],
   };
 }

@@ -2,7 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import { logout } from "../api/endpoints";
 import type { CurrentUserRights } from "../api/schema";
-import { address, go, presentPath, visit } from "../parts/navigation";
+import { address, go, presentPath } from "../parts/navigation";
 
 type News = "signed in" | "signed out";
 
@@ -54,5 +54,4 @@ channel.onmessage = ({ data }: MessageEvent<News>) => {
   }
   signIns.value += 1;
   for (const listener of listeners) listener();
-  if (address.value.screen === "login") visit(location.href, true);
 };

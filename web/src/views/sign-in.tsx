@@ -1,20 +1,24 @@
 /** Signing in with an access key, or with the address that `graveler ui` shows: as a screen, and over a page whose session has ended. */
 import { useEffect, useState } from "preact/hooks";
-import { login, loginByCode } from "../api/endpoints";
+import { getCapabilities, login, loginByCode } from "../api/endpoints";
 import { type Address, safeNext } from "../model/addresses";
 import { Failure } from "../parts/basics";
 import { Dialog } from "../parts/dialog";
 import { href, useTitle, visit } from "../parts/navigation";
-import { announceSignIn } from "./session";
+import { useResource } from "../parts/resource";
+import { announceSignIn, onSignInElsewhere } from "./session";
 
 /** The sign-in screen; afterwards the page goes to `next`, or to the repositories. */
 export function SignIn({ address }: { readonly address: Address }) {
   useTitle("Sign in");
   const next = safeNext(address.query.next ?? "");
+  const leave = () => visit(next || href({ screen: "repositories" }), true);
   const done = () => {
     announceSignIn();
-    visit(next || href({ screen: "repositories" }), true);
+    leave();
   };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `leave` depends on `next` only.
+  useEffect(() => onSignInElsewhere(leave), [next]);
   const [code] = useState(takeCode);
   return (
     <main class="sign-in">
@@ -56,6 +60,17 @@ function CodeSignIn({ code, done }: { readonly code: string; readonly done: () =
 }
 
 function Form({ done }: { readonly done: () => void }) {
+  const capabilities = useResource("capabilities", getCapabilities);
+  if (capabilities.value?.access_keys !== false) return <KeyForm done={done} />;
+  return (
+    <p>
+      This is the page of <code>graveler ui</code>, which signs in by the address that it shows, once. Run it again for another
+      one.
+    </p>
+  );
+}
+
+function KeyForm({ done }: { readonly done: () => void }) {
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
   const submit = (event: SubmitEvent) => {
