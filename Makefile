@@ -17,6 +17,8 @@ DOCS_VENV := .venv-docs
 DOCS_STAMP := $(DOCS_VENV)/.made-from-lock
 CDK_STAMP := infra/node_modules/.made-from-lock
 WEB_STAMP := web/node_modules/.made-from-lock
+WEB_VENV := .venv-web
+WEB_VENV_STAMP := $(WEB_VENV)/.made-from-lock
 # Byte code makes every start of a tool faster; some shells switch it off.
 unexport PYTHONDONTWRITEBYTECODE
 NEWEST ?= $(shell python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null || \
@@ -30,7 +32,7 @@ ROWS ?=
 BENCH ?=
 WRITE ?=
 
-.PHONY: help setup dist docs docs-tools web web-tools ui-dev check-web deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check quick count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
+.PHONY: help setup dist docs docs-tools web web-tools ui-dev check-web web-test-tools test-web screenshots deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check quick count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -111,6 +113,23 @@ check-web: $(WEB_STAMP)  ## the web page: formatting, lint, types, unit tests, b
 	@npm run --silent --prefix web test
 	@npm run --silent --prefix web compare
 
+web-test-tools: $(WEB_VENV_STAMP) $(WEB_STAMP)  ## make .venv-web, with Playwright, for the stories of the web page; installs Chromium by apt if it is missing
+
+$(WEB_VENV_STAMP): locks/web.lock $(STAMP)
+	@test -x /usr/bin/chromium || { echo "== no /usr/bin/chromium, which the stories drive: installing it by apt-get"; \
+	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get install --yes --quiet chromium; }
+	@echo "== making $(WEB_VENV) from locks/web.lock"
+	@test -x $(WEB_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(WEB_VENV)
+	@$(BIN)/uv pip sync --quiet --python $(WEB_VENV)/bin/python --require-hashes --compile-bytecode locks/web.lock
+	@$(BIN)/uv pip install --quiet --python $(WEB_VENV)/bin/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test-web: web-test-tools  ## the stories of the web page, in a browser; traces of those that fail are in build/traces
+	@$(WEB_VENV)/bin/python -m pytest -n 2 --durations=5 tests/web
+
+screenshots: web-test-tools  ## write the pictures of the web page in docs/pictures again
+	@$(WEB_VENV)/bin/python -m tests.web.take_pictures docs/pictures
+
 layer: $(DEPLOY_STAMP)  ## build the Lambda layer; ARCHITECTURE=x86_64 for the other one
 	@$(DEPLOY_VENV)/bin/python -m infra.layer --architecture $(ARCHITECTURE)
 
@@ -133,6 +152,8 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --group docs -o locks/docs.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	    --group web --extra server --extra arrow --constraint locks/dev.lock pyproject.toml <(echo hatchling) -o locks/web.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra dev --extra clients --extra spark --extra connect --constraint locks/dev.lock --constraint <(echo "pyspark==$(EMR_SPARK)") \
 	    pyproject.toml -o locks/spark.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
@@ -151,7 +172,7 @@ PYTEST := -m pytest -n $(WORKERS) --durations=10 --hypothesis-seed=$(SEED)
 
 test: setup spark-tools  ## the promises of each room, in 15 to 19 minutes on two idle cores; SEED=n for another run of the random ones
 	@$(SPARK_VENV)/bin/python $(PYTEST) -n 2 --dist loadfile -m '$(MARKED)' tests/spark
-	@$(BIN)/python $(PYTEST) -m '$(MARKED)' --ignore=tests/spark tests
+	@$(BIN)/python $(PYTEST) -m '$(MARKED)' --ignore=tests/spark --ignore=tests/web tests
 
 test-deployed: setup deploy-tools  ## the stacks and their rights, and the story of a lake in a full deployment
 	@$(BIN)/python $(PYTEST) $(addprefix --ignore=tests/infra/test_,acceptance.py ingest.py layer.py operations.py) tests/infra
@@ -262,4 +283,4 @@ demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dat
 	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(DEPLOY_VENV) $(DOCS_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(DEPLOY_VENV) $(DOCS_VENV) $(WEB_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
