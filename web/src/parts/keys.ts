@@ -40,7 +40,9 @@ window.addEventListener("keydown", (event) => {
 
 /** Moves the focus to the next row of the screen's table, or with −1 to the one before. */
 export function focusRow(step: 1 | -1): void {
-  const rows = [...document.querySelectorAll<HTMLElement>("main tbody tr:not(.space)")];
+  const rows = [...document.querySelectorAll<HTMLElement>("main tbody tr:not(.space)")].filter((row) =>
+    row.querySelector("a, button"),
+  );
   const present = rows.findIndex((row) => row.contains(document.activeElement));
   const row = rows[present < 0 ? 0 : present + step];
   row?.querySelector<HTMLElement>("a, button")?.focus();

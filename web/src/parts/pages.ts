@@ -65,16 +65,16 @@ export function usePages<T>(key: string | null, load: (after: string, signal: Ab
     return () => running.current?.abort();
   }, [key, round, fetchPage]);
 
-  const more = useCallback(() => {
-    const { key: list, next, pending } = newest.current.state;
-    if (pending || next === undefined || list === null) return;
-    setState((before) => ({ ...before, pending: true, error: undefined }));
-    fetchPage(list, next);
-  }, [fetchPage]);
-  const reload = useCallback(() => setRound((before) => before + 1), []);
-
   const current = state.key === key ? state : begun<T>(key);
   const { items, loaded, pending, error, next } = current;
+  // Another function for each page: a list that asks for more at its end asks again if a page had nothing to show.
+  const more = useCallback(() => {
+    if (newest.current.state.pending || next === undefined || key === null) return;
+    setState((before) => ({ ...before, pending: true, error: undefined }));
+    fetchPage(key, next);
+  }, [fetchPage, key, next]);
+  const reload = useCallback(() => setRound((before) => before + 1), []);
+
   return { items, loaded, pending, error, more: next === undefined ? undefined : more, reload };
 }
 

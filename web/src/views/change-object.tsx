@@ -47,7 +47,7 @@ export function ObjectChange({ source, path, without, titles = ["Before", "After
         <SideFacts title={titles[1]} repository={repository} path={path} side={after} />
       </div>
       <Contents repository={repository} path={path} before={before} after={after} />
-      {isTable(path) && before && after && (
+      {source.committed && isTable(path) && before && after && (
         <>
           <p class="hint">Its rows are compared by:</p>
           <Code text={rowsCommand(repository, before.ref, after.ref, path)} />

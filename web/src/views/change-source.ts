@@ -14,8 +14,8 @@ export interface ChangeSource {
   /** The refs whose objects the two sides are; the left one is `null` where there is nothing before. */
   readonly left: string | null;
   readonly right: string;
-  /** The refs as `graveler diff` takes them. */
-  readonly command: string;
+  /** Whether both sides are commits, which is what `graveler diff --rows` compares. */
+  readonly committed: boolean;
   list(prefix: string, after: string, signal: AbortSignal): Promise<Page<Diff>>;
   sum(prefix: string, signal: AbortSignal): Promise<Pick<SummaryDocument, "total" | "results">>;
 }
@@ -36,7 +36,7 @@ function ofRefs(repository: string, left: string, right: string, type: "two_dot"
     repository,
     left: before,
     right,
-    command: `${left}${type === "two_dot" ? ".." : "..."}${right}`,
+    committed: true,
     list: async (prefix, after, signal) =>
       pageOf(
         await diffRefs(
@@ -58,7 +58,7 @@ export function ofFirstCommit(repository: string, id: string): ChangeSource {
     repository,
     left: null,
     right: id,
-    command: id,
+    committed: true,
     list: async (prefix, after, signal) => {
       const { document } = await listObjects(repository, id, { prefix, after, delimiter: "/", amount: PAGE }, signal);
       const { items, next } = pageOf(document);
@@ -89,7 +89,7 @@ export function uncommittedOn(repository: string, branch: string, round: number)
     repository,
     left: `${branch}@`,
     right: branch,
-    command: branch,
+    committed: false,
     list: async (prefix, after, signal) =>
       pageOf(
         await diffBranch(repository, branch, { prefix, after, delimiter: "/", amount: PAGE, include_left_stats: true }, signal),
