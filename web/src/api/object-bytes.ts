@@ -16,7 +16,7 @@ const EXPIRED = 403;
 let config: Promise<Config> | undefined;
 
 /** Returns the server's configuration, asked for once. */
-function configuration(): Promise<Config> {
+export function configuration(): Promise<Config> {
   config ??= getConfig();
   config.catch(() => {
     config = undefined;

@@ -17,6 +17,8 @@ export interface Contents {
   readonly rows: readonly Entry[];
   readonly usage: Resource<UsageDocument>;
   readonly failures: { readonly usage: string; readonly marks: string };
+  /** Loads all of it again, after a change. */
+  readonly reload: () => void;
 }
 
 /** The part of a folder to show: names that begin with `start`, from `after` on; `all` of them if they are to be sorted. */
@@ -41,7 +43,10 @@ export function useContents(repository: string, ref: string, { path, start, afte
     { counts: countsOf(usage.value), marks: marks.value ?? NO_MARKS },
     { complete: listing.complete, after: after && prefix + after },
   );
-  return { listing, rows, usage, failures: { usage: problem(usage.error), marks: problem(marks.error) } };
+  const reload = () => {
+    for (const part of [listing, usage, marks]) part.reload();
+  };
+  return { listing, rows, usage, reload, failures: { usage: problem(usage.error), marks: problem(marks.error) } };
 }
 
 function problem(error: unknown): string {

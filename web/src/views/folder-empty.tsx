@@ -12,7 +12,7 @@ interface EmptyFolderProps {
 export function EmptyFolder({ repository, gitRef, path }: EmptyFolderProps) {
   return (
     <section class="prose">
-      <p>Nothing is here yet. Each of these puts something here:</p>
+      <p>Nothing is here yet. Drop files here, or use one of these:</p>
       {putLines({ repository, ref: gitRef, path }).map((line) => (
         <Code key={line} text={line} />
       ))}

@@ -1,6 +1,6 @@
 /** A folder of a ref. Its rows come first; each further column fills by itself. */
 import type { Address } from "../model/addresses";
-import { type Entry, formatSort, MOST_SORTED, nextSort, parseSort, readmeIn, sorted } from "../model/listing";
+import { type Entry, formatSort, KEY_ORDER, MOST_SORTED, nextSort, parseSort, readmeIn, sorted } from "../model/listing";
 import { count, visible } from "../model/text";
 import { Failure, Name, Waiting } from "../parts/basics";
 import { setQuery, useTitle } from "../parts/navigation";
@@ -13,6 +13,7 @@ import { FolderHead } from "./folder-head";
 import { useLastChanges } from "./folder-last-changes";
 import { FolderReadme } from "./folder-readme";
 import { columnsOf, rowOf } from "./folder-rows";
+import { DropArea } from "./folder-upload";
 import { useShownRef } from "./shown-ref";
 
 /** The folders and objects below `path`. */
@@ -35,7 +36,7 @@ function FolderOf({ repository, gitRef, query }: FolderProps) {
   const { path = "", prefix: start = "", after = "" } = query;
   const sort = parseSort(query.sort ?? "");
   const byKey = formatSort(sort) === "";
-  const { listing, rows, usage, failures } = useContents(repository, gitRef, { path, start, after, all: !byKey });
+  const { listing, rows, usage, failures, reload } = useContents(repository, gitRef, { path, start, after, all: !byKey });
   const sortable = listing.complete && rows.length <= MOST_SORTED;
   const entries = sortable ? sorted(rows, sort) : rows;
   const changes = useLastChanges(repository, gitRef, path + start, rows, entries);
@@ -48,36 +49,41 @@ function FolderOf({ repository, gitRef, query }: FolderProps) {
     const entry = entries[number] as Entry;
     return rowOf(entry, { repository, ref: gitRef, failures, change: changes.of(entry.path) });
   };
+  const shownSort = sortable ? sort : KEY_ORDER;
   return (
     <main class="folder">
       <h1 class="unseen">
         <Name text={path || repository} />
       </h1>
-      <FolderHead
-        repository={repository}
-        gitRef={gitRef}
-        path={path}
-        filtered={start !== ""}
-        rows={rows}
-        complete={listing.complete && !after}
-        usage={usage}
-      />
-      {(rows.length > 0 || filtered) && <Filter query={query} long={!listing.complete || after !== ""} />}
-      {!byKey && !sortable && <OrderSentence loaded={listing.entries.length} />}
-      {rows.length > 0 ? (
-        <Table
-          label="Folder"
-          columns={columnsOf(sort.by, sort.descending, (by) => setQuery({ sort: formatSort(nextSort(sort, by)) }, true))}
-          rows={entries.length}
-          row={row}
-          more={listing.complete ? undefined : listing.more}
-          rest={changes.show}
+      <DropArea repository={repository} gitRef={gitRef} path={path} done={reload}>
+        <FolderHead
+          repository={repository}
+          gitRef={gitRef}
+          path={path}
+          filtered={start !== ""}
+          rows={rows}
+          complete={listing.complete && !after}
+          usage={usage}
         />
-      ) : (
-        <NoRows repository={repository} gitRef={gitRef} path={path} start={start} after={after} />
-      )}
-      {listing.error !== undefined && <Failure error={listing.error} retry={listing.reload} />}
-      {!filtered && <Readme repository={repository} gitRef={gitRef} path={readmeIn(rows)} />}
+        {(rows.length > 0 || filtered) && <Filter query={query} long={!listing.complete || after !== ""} />}
+        {!byKey && !sortable && <OrderSentence loaded={listing.entries.length} />}
+        {rows.length > 0 ? (
+          <Table
+            label="Folder"
+            columns={columnsOf(shownSort.by, shownSort.descending, (by) =>
+              setQuery({ sort: formatSort(nextSort(sort, by)) }, true),
+            )}
+            rows={entries.length}
+            row={row}
+            more={listing.complete ? undefined : listing.more}
+            rest={changes.show}
+          />
+        ) : (
+          <NoRows repository={repository} gitRef={gitRef} path={path} start={start} after={after} />
+        )}
+        {listing.error !== undefined && <Failure error={listing.error} retry={listing.reload} />}
+        {!filtered && <Readme repository={repository} gitRef={gitRef} path={readmeIn(rows)} />}
+      </DropArea>
     </main>
   );
 }
