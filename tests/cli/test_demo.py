@@ -90,6 +90,7 @@ def test_the_told_form_shows_commands_and_the_graph(files: Path) -> None:
     )
     assert "    ├─╮\n" in out
     assert f"All {STEPS} steps worked" in out
+    assert out.endswith("Or look at it in a browser:\n    $ graveler ui lakefs://demo/main/\n")
     assert "\x1b" not in out
 
 

@@ -130,6 +130,7 @@ def _close_scene(
     console: "Console", stage: "Stage", seconds: float, lake: Path | None, next_steps: "Sequence[str]"
 ) -> None:
     from graveler.cli.demo.stage import show_command
+    from graveler.cli.demo.story import REPOSITORY
 
     commands = sum(len(step.ran) for step in stage.steps)
     console.print()
@@ -140,3 +141,5 @@ def _close_scene(
     console.print("Look around in the lake:")
     for line in (f"export {LAKE}={shlex.quote(str(lake))}", *next_steps):
         show_command(console, line)
+    console.print("Or look at it in a browser:")
+    show_command(console, f"graveler ui lakefs://{REPOSITORY}/main/")
