@@ -1,4 +1,4 @@
-/** The lines of "Use it". `tests/web/test_use_it.py` runs those in `use-it.json`; `UPDATE=1 npx vitest run tests/use-it.test.ts` writes it again. */
+/** The lines of "Use it". `tests/filesystem/test_use_it.py` runs those in `use-it.json`; `UPDATE=1 npx vitest run tests/use-it.test.ts` writes it again. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

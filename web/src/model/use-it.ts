@@ -1,4 +1,4 @@
-/** The lines that continue in code what the page shows, filled in with the true names. `tests/web/test_use_it.py` runs them. */
+/** The lines that continue in code what the page shows, filled in with the true names. `tests/filesystem/test_use_it.py` runs them. */
 import { folders, nameIn } from "./text";
 
 export type PlaceKind = "object" | "folder" | "ref";
