@@ -5,7 +5,7 @@ import { type ObjectBytes, objectUrl, openObject } from "../api/object-bytes";
 import type { Address } from "../model/addresses";
 import { previewKind } from "../model/previews";
 import { size } from "../model/text";
-import { Failure, Waiting, When } from "../parts/basics";
+import { Failure, Name, Waiting, When } from "../parts/basics";
 import { Link, useTitle } from "../parts/navigation";
 import { useResource } from "../parts/resource";
 import "./object.css";
@@ -61,6 +61,9 @@ function Opened({ object, tab: asked }: { readonly object: ObjectBytes; readonly
       <InRefBar>
         <UseIt place={{ repository, ref, path, kind: "object" }} />
       </InRefBar>
+      <h1 class="unseen">
+        <Name text={path} />
+      </h1>
       <div class="heading">
         <p class="totals">
           {size(object.byteLength)}
