@@ -40,11 +40,25 @@ function FolderOf({ repository, gitRef, query }: FolderProps) {
   const sortable = listing.complete && rows.length <= MOST_SORTED;
   const entries = sortable ? sorted(rows, sort) : rows;
   const changes = useLastChanges(repository, gitRef, path + start, rows, entries);
-  if (!listing.entries) {
-    if (listing.error === undefined) return <Waiting>Loading the folder…</Waiting>;
-    return <Failure error={listing.error} retry={listing.reload} />;
-  }
   const filtered = start !== "" || after !== "";
+  if (!listing.entries) {
+    return (
+      <main class="folder">
+        <h1 class="unseen">
+          <Name text={path || repository} />
+        </h1>
+        <DropArea repository={repository} gitRef={gitRef} path={path} done={reload}>
+          {/* The same field stays while its answer is loaded: it may have the focus. */}
+          <Filter key="filter" query={query} long={after !== ""} />
+          {listing.error === undefined ? (
+            <Waiting>Loading the folder…</Waiting>
+          ) : (
+            <Failure error={listing.error} retry={listing.reload} />
+          )}
+        </DropArea>
+      </main>
+    );
+  }
   const row = (number: number): Row => {
     const entry = entries[number] as Entry;
     return rowOf(entry, { repository, ref: gitRef, failures, change: changes.of(entry.path) });
@@ -65,7 +79,7 @@ function FolderOf({ repository, gitRef, query }: FolderProps) {
           complete={listing.complete && !after}
           usage={usage}
         />
-        {(rows.length > 0 || filtered) && <Filter query={query} long={!listing.complete || after !== ""} />}
+        {(rows.length > 0 || filtered) && <Filter key="filter" query={query} long={!listing.complete || after !== ""} />}
         {!byKey && !sortable && <OrderSentence loaded={listing.entries.length} />}
         {rows.length > 0 ? (
           <Table
