@@ -91,6 +91,7 @@ def test_what_a_client_has_is_not_computed_again(call: Counted, commits: tuple[s
     path, query = paths(*commits)[index]
     call.lake.repository("sales").log("main")
     tag = call("GET", path, query).headers["etag"]
+    assert call("GET", path, query, headers={"if-none-match": tag}).status == 304
     call.tables.reset()
     call.objects.reset()
     assert call("GET", path, query, headers={"if-none-match": tag}).status == 304
@@ -131,6 +132,23 @@ def test_a_branch_that_is_called_like_a_commit_is_read(call: Counted, commits: t
     call("POST", "/repositories/sales/branches", body={"name": newer, "source": older})
     read = call("GET", path, query, headers={"if-none-match": tag})
     assert (read.status, [entry["path"] for entry in read.json()["results"]]) == (200, ["events/a"])
+
+
+@pytest.mark.parametrize("is_asked_twice", [False, True])
+@pytest.mark.parametrize("kind", ["branches", "tags"])
+def test_what_a_branch_called_like_a_commit_had_is_not_the_commit_after_its_deletion(
+    call: Counted, commits: tuple[str, str], kind: str, is_asked_twice: bool
+) -> None:
+    older, newer = commits
+    path, query = paths(older, newer)[1]
+    body = {"name": newer, "source": older} if kind == "branches" else {"id": newer, "ref": older}
+    assert call("POST", f"/repositories/sales/{kind}", body=body).status == 201
+    tag = call("GET", path, query).headers["etag"]
+    if is_asked_twice:
+        assert call("GET", path, query, headers={"if-none-match": tag}).status == 304
+    assert call("DELETE", f"/repositories/sales/{kind}/{newer}").status == 204
+    read = call("GET", path, query, headers={"if-none-match": tag})
+    assert (read.status, [entry["path"] for entry in read.json()["results"]]) == (200, ["events/a", "events/b"])
 
 
 def test_what_may_change_although_it_is_about_a_commit_has_no_etag(call: Counted, commits: tuple[str, str]) -> None:

@@ -280,11 +280,6 @@ class Lake:
         uid, read = self._names.get(name, (None, -math.inf))
         return None if uid is None or read < read_after else self._opened.get(uid)
 
-    def recent_uid(self, name: str) -> RepositoryUID | None:
-        """Return the UID of the repository that had this name when it was last read, if it was opened recently. No request."""
-        with self._lock:
-            return self._names.get(name, (None, -math.inf))[0]
-
     def look_up(self, names: Sequence[str]) -> list[OpenRepository | GravelerError]:
         """Return the repositories of these names, or why one is missing: :class:`RepositoryNotFoundError`, :class:`CorruptError`.
         Cost: one table read for each hundred."""
