@@ -9,6 +9,8 @@ import { href, visit } from "../parts/navigation";
 import { useResource } from "../parts/resource";
 
 const MOST_IMAGE_BYTES = 8 << 20;
+/** Pictures beyond are shown as their words: each is two requests. */
+const MOST_IMAGES = 100;
 const IMAGE = "data-image";
 const LINK = "data-link";
 
@@ -20,21 +22,25 @@ interface MarkdownProps {
   readonly text: string;
 }
 
-/** Draws Markdown once its parser is loaded. */
+/** Draws Markdown once its parser is loaded, unless that takes too long. */
 export function Markdown({ repository, gitRef, path, text }: MarkdownProps) {
   const parser = useResource("markdown", () => import("./markdown"));
   const element = useRef<HTMLDivElement>(null);
-  const parse = parser.value?.markdownContents;
+  const tools = parser.value;
+  const contents = useResource(tools ? [repository, gitRef, path, text].join("\n") : null, async (signal) =>
+    tools?.markdownContents(text, (node) => finish(node, repository, gitRef, path), signal),
+  );
+  const drawn = contents.value;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the contents are those of the place and the text.
   useEffect(() => {
-    if (!parse) return undefined;
+    if (!drawn) return undefined;
     const abort = new AbortController();
     const urls: string[] = [];
-    const contents = parse(text, (node) => finish(node, repository, gitRef, path));
-    const pictures = [...contents.querySelectorAll<HTMLImageElement>("img")];
-    element.current?.replaceChildren(contents);
-    for (const picture of pictures) {
+    const pictures = [...drawn.querySelectorAll("img")];
+    element.current?.replaceChildren(drawn);
+    for (const [index, picture] of pictures.entries()) {
       const target = picture.getAttribute(IMAGE);
-      if (target === null) {
+      if (target === null || index >= MOST_IMAGES) {
         picture.replaceWith(picture.alt);
         continue;
       }
@@ -50,7 +56,7 @@ export function Markdown({ repository, gitRef, path, text }: MarkdownProps) {
       abort.abort();
       for (const url of urls) URL.revokeObjectURL(url);
     };
-  }, [parse, repository, gitRef, path, text]);
+  }, [drawn]);
   const follow = (event: MouseEvent) => {
     const link = (event.target as Element).closest(`a[${LINK}]`);
     if (
@@ -66,7 +72,8 @@ export function Markdown({ repository, gitRef, path, text }: MarkdownProps) {
     visit(link.href);
   };
   if (parser.error !== undefined) return <Failure error={parser.error} retry={parser.reload} />;
-  if (!parser.value) return <Waiting>Loading the text…</Waiting>;
+  if (contents.error !== undefined) return <Failure error={contents.error} />;
+  if (!drawn) return <Waiting>Drawing the text…</Waiting>;
   // biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/noStaticElementInteractions: only clicks on its links do something.
   return <div class="markdown" ref={element} onClick={follow} />;
 }

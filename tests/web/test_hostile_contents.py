@@ -1,0 +1,78 @@
+"""What a writer puts into a README: nothing runs, nothing leaves for elsewhere, and nobody's page stops."""
+
+from collections.abc import Iterator
+from secrets import token_hex
+from typing import Final
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.web.conftest import PATIENCE_MS, Visit
+
+TOO_MUCH: Final = "This Markdown is too much for the page to draw."
+
+SCRIPTS: Final = """# Report
+<script>document.title = "taken over"</script><img src=x onerror="document.title = 'taken over'">
+[code](javascript:alert(1)) [data](data:text/html,x) ![elsewhere](https://elsewhere.test/track.png)
+<style>@import url(https://elsewhere.test/a.css);</style><meta http-equiv="refresh" content="0;url=https://elsewhere.test/">
+<iframe src="https://elsewhere.test/"></iframe><form action="https://elsewhere.test/"><input name="secret"></form>
+<video poster="https://elsewhere.test/p" src="https://elsewhere.test/v"></video><svg onload="alert(1)"></svg>
+<base href="https://elsewhere.test/"><math><mi xlink:href="javascript:alert(1)">x</mi></math>
+
+The end of it.
+"""
+
+LONG: Final = {
+    "an address that takes an hour to parse": "a." * 200_000 + "@",
+    "quotations deeper than the parser's stack": "> " * 50_000 + "x",
+    "tables within tables": "<table><tr><td>x" * 3_000,
+    "elements without an end": "<b>" * 300_000,
+}
+
+
+@pytest.fixture
+def reports(visit: Visit) -> Iterator[str]:
+    """A repository for a README, without one."""
+    visit.call("POST", "/repositories", {"name": "reports", "storage_namespace": f"local://{token_hex(8)}"})
+    yield "/repositories/reports"
+    visit.call("DELETE", "/repositories/reports")
+
+
+def write_readme(visit: Visit, text: str) -> None:
+    answer = visit.site.ask(
+        "POST", "/api/v1/repositories/reports/branches/main/objects?path=README.md", body=text.encode()
+    )
+    assert answer.status == 201, answer.body
+
+
+def test_nothing_in_a_readme_runs_or_loads(visit: Visit, reports: str) -> None:
+    write_readme(visit, SCRIPTS)
+    requests: list[str] = []
+    visit.page.on("request", lambda request: requests.append(request.url))
+    page = visit.go(f"{reports}/objects?ref=main")
+    readme = page.get_by_label("README")
+    readme.get_by_text("The end of it.").wait_for()
+    assert "taken over" not in page.title()
+    elements = "script, style, meta, iframe, form, input, video, svg, base, math, [onerror], [onload], a[href]"
+    expect(readme.locator(elements)).to_have_count(0)
+    assert [url for url in requests if not url.startswith((visit.origin, "blob:"))] == []
+    # The browser tells of what its policy refused where the sanitiser parsed the text.
+    assert [error for error in visit.errors if "Content Security Policy" not in error] == []
+    visit.errors.clear()
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_a_readme_that_takes_too_long_is_not_drawn(visit: Visit, reports: str, text: str) -> None:
+    write_readme(visit, text)
+    page = visit.go(f"{reports}/objects?ref=main")
+    expect(page.get_by_label("README").get_by_role("alert")).to_contain_text(TOO_MUCH, timeout=PATIENCE_MS)
+    page.get_by_role("link", name="README.md").first.wait_for()
+
+
+def test_a_readme_loads_no_more_than_a_hundred_pictures(visit: Visit, reports: str) -> None:
+    write_readme(visit, "![words](absent.png) " * 1_000)
+    stats: list[str] = []
+    visit.page.on("request", lambda request: stats.append(request.url) if "absent.png" in request.url else None)
+    page = visit.go(f"{reports}/objects?ref=main")
+    expect(page.get_by_label("README").locator("img")).to_have_count(0, timeout=PATIENCE_MS)
+    assert 0 < len(stats) <= 100
