@@ -74,5 +74,6 @@ def test_a_readme_loads_no_more_than_a_hundred_pictures(visit: Visit, reports: s
     stats: list[str] = []
     visit.page.on("request", lambda request: stats.append(request.url) if "absent.png" in request.url else None)
     page = visit.go(f"{reports}/objects?ref=main")
+    page.get_by_label("README").get_by_text("words words").wait_for()
     expect(page.get_by_label("README").locator("img")).to_have_count(0, timeout=PATIENCE_MS)
     assert 0 < len(stats) <= 100
