@@ -64,7 +64,8 @@ def test_nothing_in_a_readme_runs_or_loads(visit: Visit, reports: str) -> None:
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_a_readme_that_takes_too_long_is_not_drawn(visit: Visit, reports: str, text: str) -> None:
     write_readme(visit, text)
-    page = visit.go(f"{reports}/objects?ref=main")
+    page = visit.page
+    page.goto(f"{visit.origin}{reports}/objects?ref=main")
     expect(page.get_by_label("README").get_by_role("alert")).to_contain_text(TOO_MUCH, timeout=PATIENCE_MS)
     page.get_by_role("link", name="README.md").first.wait_for()
 
