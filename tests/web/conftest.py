@@ -79,8 +79,8 @@ class Visit:
 
     @property
     def origin(self) -> str:
-        """Where the page is: at the host of presigned URLs, since the page may connect to no other."""
-        return f"http://localhost:{self.site.port}"
+        """Where the page is. Presigned URLs for a session follow its host, since the page may connect to no other."""
+        return f"http://127.0.0.1:{self.site.port}"
 
     def go(self, address: str) -> "Page":
         """Open an address of the page, such as ``/repositories``, and return the page once its screen is there."""
