@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, sentenceOf } from "../api/errors";
-import { ago, exactTime, shortened, shortId, visible } from "../model/text";
+import { ago, exactTime, shortened, shortId, subject, visible } from "../model/text";
 import { Link } from "./navigation";
 import { utc } from "./settings";
 
@@ -15,6 +15,13 @@ export function Name({ text, most = 80 }: { readonly text: string; readonly most
       {short || "(no name)"}
     </bdi>
   );
+}
+
+/** The first line of a commit's message, as running text; the whole line is its title if it was shortened. */
+export function Subject({ message, most = 100 }: { readonly message: string; readonly most?: number }) {
+  const line = visible(subject(message));
+  const short = shortened(line, most);
+  return <bdi title={short === line ? undefined : line}>{short || "(no message)"}</bdi>;
 }
 
 /** How long ago a time is (Unix seconds), with the exact time as its title. */

@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import { getCommit, revertCommit } from "../api/endpoints";
 import type { Commit } from "../api/schema";
 import type { Address } from "../model/addresses";
-import { counted, subject } from "../model/text";
-import { CommitId, Failure, Name, Waiting, When } from "../parts/basics";
+import { counted } from "../model/text";
+import { CommitId, Failure, Name, Subject, Waiting, When } from "../parts/basics";
 import { go, useTitle } from "../parts/navigation";
 import { useResource } from "../parts/resource";
 
@@ -69,7 +69,7 @@ function RevertForm({
       <ul>
         {commits.map((commit, number) => (
           <li key={commit.id}>
-            <CommitId repository={repository} id={commit.id} /> <bdi>{subject(commit.message)}</bdi>,{" "}
+            <CommitId repository={repository} id={commit.id} /> <Subject message={commit.message} />,{" "}
             <Name text={commit.committer || "–"} most={40} />, <When time={commit.creation_date} />
             {number < reverted && " – reverted"}
             {commit.parents.length > 1 && <ParentChoice commit={commit} />}

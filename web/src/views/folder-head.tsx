@@ -3,8 +3,8 @@ import { listWholeCommits } from "../api/endpoints";
 import { sentenceOf } from "../api/errors";
 import type { UsageDocument } from "../api/schema";
 import type { Entry } from "../model/listing";
-import { count, counted, shortened, size, subject, visible } from "../model/text";
-import { CommitId, Name, When } from "../parts/basics";
+import { count, counted, size } from "../model/text";
+import { CommitId, Name, Subject, When } from "../parts/basics";
 import { Link } from "../parts/navigation";
 import { type Resource, useResource } from "../parts/resource";
 import { InRefBar } from "./ref-bar";
@@ -50,7 +50,7 @@ export function FolderHead({ repository, gitRef, path, filtered, rows, complete,
       <p class="last">
         {commit && (
           <span class="late">
-            <CommitId repository={repository} id={commit.id} /> <bdi>{visible(shortened(subject(commit.message), 100))}</bdi>{" "}
+            <CommitId repository={repository} id={commit.id} /> <Subject message={commit.message} />{" "}
             <span class="hint">
               <Name text={commit.committer} most={40} /> · <When time={commit.creation_date} />
             </span>

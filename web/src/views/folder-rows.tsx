@@ -1,7 +1,7 @@
 /** The rows of a folder's table. What is not known yet leaves its cell empty. */
 import { type Entry, isRemoved, type Marks, type SortColumn } from "../model/listing";
-import { count, shortened, size, subject, visible } from "../model/text";
-import { Name, When } from "../parts/basics";
+import { count, size, subject } from "../model/text";
+import { Name, Subject, When } from "../parts/basics";
 import { Icon } from "../parts/icons";
 import { Link } from "../parts/navigation";
 import type { Column, Row } from "../parts/table";
@@ -92,7 +92,7 @@ function LastChangeOf({ change, repository }: { readonly change: LastChange; rea
         to={{ screen: "commit", repository, subject: commit.id }}
         title={`${subject(commit.message)} (${commit.committer})`}
       >
-        <bdi>{visible(shortened(subject(commit.message), 48)) || "(no message)"}</bdi>
+        <Subject message={commit.message} most={48} />
       </Link>
     </span>
   );

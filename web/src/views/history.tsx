@@ -7,8 +7,8 @@ import type { LoggedCommit, Totals } from "../api/schema";
 import type { Address } from "../model/addresses";
 import { growth, NO_CHANGE } from "../model/changes";
 import { Graph } from "../model/graph";
-import { sizeChange, startOf, subject } from "../model/text";
-import { CommitId, Copy, Failure, Name, Waiting, When } from "../parts/basics";
+import { sizeChange, startOf } from "../model/text";
+import { CommitId, Copy, Failure, Name, Subject, Waiting, When } from "../parts/basics";
 import { useKeys } from "../parts/keys";
 import { go, Link, setQuery, type Target, useTitle } from "../parts/navigation";
 import { pageOf, usePages } from "../parts/pages";
@@ -206,7 +206,7 @@ function Message({ repository, commit }: { readonly repository: string; readonly
   return (
     <div class="message">
       <Link to={{ screen: "commit", repository, subject: commit.id }}>
-        <Name text={subject(commit.message)} most={100} />
+        <Subject message={commit.message} />
       </Link>
       {commit.refs?.slice(0, MOST_REFS).map(({ type, id }) => (
         <Link

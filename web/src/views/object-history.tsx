@@ -4,8 +4,8 @@ import { listWholeCommits, statObject, type WholeLog } from "../api/endpoints";
 import { ApiError, isAbort, sentenceOf } from "../api/errors";
 import type { ObjectPlace } from "../api/object-bytes";
 import type { Commit } from "../api/schema";
-import { shortened, size, sizeChange, subject, visible } from "../model/text";
-import { CommitId, Failure, Name, Waiting, When } from "../parts/basics";
+import { size, sizeChange } from "../model/text";
+import { CommitId, Failure, Name, Subject, Waiting, When } from "../parts/basics";
 import { Link } from "../parts/navigation";
 import { useResource } from "../parts/resource";
 import { type Column, type Row, Table } from "../parts/table";
@@ -48,7 +48,7 @@ export function ObjectHistory({ place }: { readonly place: ObjectPlace }) {
       key: commit.id,
       cells: [
         <Link key="message" to={{ screen: "object", repository, query: { ref: commit.id, path } }}>
-          <bdi>{visible(shortened(subject(commit.message), 100)) || "(no message)"}</bdi>
+          <Subject message={commit.message} />
         </Link>,
         <SizeOf key="size" value={here} />,
         changeText(here, there),

@@ -3,8 +3,8 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { ListedRef, ListedRefs } from "../api/schema";
 import type { Address } from "../model/addresses";
-import { count, counted, shortId, subject } from "../model/text";
-import { CommitId, Failure, Name, Waiting, When } from "../parts/basics";
+import { count, counted, shortId } from "../model/text";
+import { CommitId, Failure, Name, Subject, Waiting, When } from "../parts/basics";
 import { useDebounced } from "../parts/debounced";
 import { FormDialog } from "../parts/form-dialog";
 import { Link, setQuery, useTitle } from "../parts/navigation";
@@ -218,7 +218,7 @@ function rowOf(
         <Name text={id} most={60} />
       </Link>,
       <span key="commit">
-        <CommitId repository={repository} id={ref.commit_id} /> {commit && <Name text={subject(commit.message)} most={48} />}
+        <CommitId repository={repository} id={ref.commit_id} /> {commit && <Subject message={commit.message} most={48} />}
       </span>,
       commit?.committer && <Name text={commit.committer} most={24} />,
       commit && <When time={commit.creation_date} />,

@@ -4,8 +4,8 @@ import { createRepository, getConfig, getUsage, listRepositories } from "../api/
 import { isAbort } from "../api/errors";
 import type { ListedRepository, UsageDocument } from "../api/schema";
 import type { Address } from "../model/addresses";
-import { size, subject } from "../model/text";
-import { Code, CommitId, Failure, Name, Waiting, When } from "../parts/basics";
+import { size } from "../model/text";
+import { Code, CommitId, Failure, Name, Subject, Waiting, When } from "../parts/basics";
 import { useDebounced } from "../parts/debounced";
 import { Dialog } from "../parts/dialog";
 import { go, Link, setQuery, useTitle } from "../parts/navigation";
@@ -120,7 +120,7 @@ function rowOf(repository: ListedRepository, usages: Usages): Row {
       <Name key="branch" text={default_branch} most={40} />,
       commit && !isEmpty ? (
         <span key="commit">
-          <CommitId repository={id} id={commit.id} /> <Name text={subject(commit.message)} most={48} />
+          <CommitId repository={id} id={commit.id} /> <Subject message={commit.message} most={48} />
         </span>
       ) : (
         <span key="commit" class="hint">
