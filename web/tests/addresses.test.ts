@@ -47,5 +47,10 @@ describe("addresses", () => {
     (next) => expect(safeNext(next)).toBe(""),
   );
 
+  test.each(["/..//evil.test", "/.//evil.test", "/repositories/../..//evil.test", "/%2e%2e//evil.test"])(
+    "%j leads to an address that begins with two slashes, and is refused",
+    (next) => expect(safeNext(next)).toBe(""),
+  );
+
   test("a path of this origin is", () => expect(safeNext("/repositories/a?ref=b")).toBe("/repositories/a?ref=b"));
 });

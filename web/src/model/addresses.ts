@@ -87,9 +87,13 @@ function pathOf({ screen, repository = "", subject = "" }: Pick<Address, "screen
   }
 }
 
-/** Returns a path of this origin to go to after a sign-in, or the empty string: `next` must begin with exactly one slash. */
+/**
+ * Returns a path of this origin to go to after a sign-in, or the empty string: `next` must begin with exactly one slash, also once the
+ * browser has resolved its dots.
+ */
 export function safeNext(next: string): string {
-  return /^\/(?![/\\])[^\\\u0000-\u001f]*$/.test(next) ? next : "";
+  const isPath = /^\/(?![/\\])[^\\\u0000-\u001f]*$/.test(next);
+  return isPath && !new URL(next, "http://localhost").pathname.startsWith("//") ? next : "";
 }
 
 function decoded(segment: string): string {
