@@ -43,7 +43,11 @@ def test_nothing_else_is_whatever_it_asks_and_whoever_asks_it(
     answer = read(asked(secret, path, authorization), None)
     assert answer["statusCode"] == 403
     assert "domain" in json.loads(answer["body"])["message"]
-    assert answer["headers"] == {"x-request-id": "request", "content-type": "application/json"}
+    assert answer["headers"] == {
+        "x-request-id": "request",
+        "content-type": "application/json",
+        "cache-control": "no-store",
+    }
 
 
 def test_a_request_that_is_not_let_in_costs_no_request(read: Handler, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,8 +47,6 @@ _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "log": {
         "--amount": "use -n N",
         "--all": "name a ref; `graveler branch list` shows the head of each branch",
-        "--author": "use `graveler log --json`, whose lines have a committer",
-        "--grep": "use `graveler log --json`, whose lines have a message",
         "--patch": "use `graveler show REF -p`",
         "-p": "use `graveler show REF -p`",
         "--stat": "use `graveler show REF --stat`",
