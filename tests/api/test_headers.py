@@ -59,7 +59,18 @@ def test_no_browser_takes_an_answer_for_a_page_of_ours(call: Client) -> None:
     call.world.lake.repository("repo").upload("main", "a", b"<script>", content_type="text/html")
     answer = call("GET", OBJECT, {"path": "a"})
     assert answer.headers["content-security-policy"] == "sandbox"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
     for path in (OBJECT, f"{OBJECT}/stat", "!/nothing", "!/"):
         found = call("GET", path, {"path": "a"})
         assert found.headers["x-content-type-options"] == "nosniff"
         assert not any(name.startswith("access-control-") for name in found.headers)
+
+
+@pytest.mark.parametrize("use", ["script", "style", "worker", "serviceworker"])
+def test_no_page_runs_an_object(call: Client, use: str) -> None:
+    call.world.lake.repository("repo").upload("main", "a.js", b"alert(1)", content_type="text/javascript")
+    refused = call("GET", OBJECT, {"path": "a.js"}, headers={"sec-fetch-dest": use})
+    assert refused.status == 403
+    assert "alert" not in refused.text
+    for plain in ("empty", "document", "image", ""):
+        assert call("GET", OBJECT, {"path": "a.js"}, headers={"sec-fetch-dest": plain}).status == 200

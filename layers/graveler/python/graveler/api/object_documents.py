@@ -87,12 +87,14 @@ class Presigner:
 
 def object_headers(entry: ObjectEntry) -> dict[str, str]:
     """Return the headers for a GET or HEAD of an object. A content type or checksum that is no valid header value is omitted. The
-    sandbox policy keeps browsers from running HTML of one user with the login cookie of another."""
+    sandbox policy keeps browsers from running HTML of one user with the login cookie of another; pages of another origin, such as
+    another port of this host, cannot show the object by that cookie."""
     headers = {
         "content-type": entry.content_type if is_header_value(entry.content_type) else DEFAULT_CONTENT_TYPE,
         "last-modified": http_date(entry.mtime),
         "accept-ranges": "bytes",
         "content-security-policy": "sandbox",
+        "cross-origin-resource-policy": "same-origin",
     }
     if is_header_value(entry.checksum) and '"' not in entry.checksum:
         headers["etag"] = f'"{entry.checksum}"'

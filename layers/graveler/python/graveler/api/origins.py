@@ -9,6 +9,7 @@ from typing import Final
 
 from graveler.access.refusals import NotPermittedError
 from graveler.api.response import JSON_TYPE
+from graveler.errors import ForbiddenError
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -49,3 +50,17 @@ def on_own_origin(url: str, headers: Mapping[str, str]) -> str:
     if name in _LOOPBACK and signed_name in _LOOPBACK and port == signed_port and "x-forwarded-host" not in headers:
         return f"{scheme}://{host}{slash}{target}"
     return url
+
+
+_CODE: Final = frozenset(
+    ("script", "style", "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet", "xslt")
+)
+"""What browsers name in ``Sec-Fetch-Dest`` if they want to run the answer, or to apply it to a page
+(https://w3c.github.io/webappsec-fetch-metadata/)."""
+
+
+def expect_no_code(headers: Mapping[str, str]) -> None:
+    """Refuse an object's bytes to a browser that would run them as a page's script, or apply them as its style, with
+    :class:`ForbiddenError`: otherwise whoever can write objects could write code of this origin."""
+    if headers.get("sec-fetch-dest", "") in _CODE:
+        raise ForbiddenError("an object of a lake is data; no page can use it as a script or a style from here")

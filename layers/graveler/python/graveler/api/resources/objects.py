@@ -9,6 +9,7 @@ from graveler.api.conditions import expect_no_condition, if_absent
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.forms import uploaded
 from graveler.api.object_documents import LISTED, Presigner, metadata_of_headers, object_headers, rendered_page
+from graveler.api.origins import expect_no_code
 from graveler.api.queries import ForceQuery, PageQuery, Query, RequiredText
 from graveler.api.ranges import requested
 from graveler.api.response import Response, json_response, no_content, rendered_response
@@ -92,10 +93,11 @@ class CopyQuery(Query, frozen=True, kw_only=True):
     _OBJECTS,
     "getObject",
     Permission.READ,
-    responses={200: bytes, 206: bytes, 302: None, 304: None, 404: Error, 416: Error},
+    responses={200: bytes, 206: bytes, 302: None, 304: None, 403: Error, 404: Error, 416: Error},
 )
 def get_object(call: Call, repository: str, ref: str, query: ObjectQuery) -> Response:
     """Read all or a range of an object's bytes; for large ones the response is a redirect to a URL of the object store."""
+    expect_no_code(call.headers)
     opened, entry = call.lake.stat(repository, ref, query.path)
     headers = object_headers(entry)
     if _matches(call, entry):
