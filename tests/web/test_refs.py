@@ -10,10 +10,10 @@ from tests.web.conftest import Visit
 
 @pytest.fixture
 def repository(request: pytest.FixtureRequest, visit: Visit) -> str:
-    """A repository of this test, with two commits on ``main`` and a branch ``trial``."""
+    """A repository of this test, with two commits on ``main`` and a branch ``side``."""
     name = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:60].strip("-")
     visit.call("POST", "/repositories", {"name": name, "storage_namespace": f"local://{name}", "sample_data": True})
-    visit.call("POST", f"/repositories/{name}/branches", {"name": "trial", "source": "main"})
+    visit.call("POST", f"/repositories/{name}/branches", {"name": "side", "source": "main"})
     return name
 
 
@@ -71,11 +71,11 @@ def test_a_branch_is_created_renamed_deleted_and_brought_back_by_keyboard(visit:
 
 def test_a_branch_that_moved_is_not_deleted(visit: Visit, repository: str) -> None:
     page = visit.go(f"/repositories/{repository}/branches?ref=main")
-    page.get_by_label("Select trial").check()
-    visit.call("PUT", f"/repositories/{repository}/branches/trial/hard_reset?ref=main~1")
+    page.get_by_label("Select side").check()
+    visit.call("PUT", f"/repositories/{repository}/branches/side/hard_reset?ref=main~1")
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("alert")).to_contain_text("branch_moved")
-    assert visit.call("GET", f"/repositories/{repository}/branches/trial")
+    assert visit.call("GET", f"/repositories/{repository}/branches/side")
 
 
 def test_branches_say_how_far_they_are_from_the_default_one(visit: Visit) -> None:
