@@ -170,11 +170,11 @@ def _cors(stack: Stack, settings: Settings) -> list[s3.CorsRule]:
     Without a domain the page has the API's own name, which is made after the bucket; so all names of APIs of the region may use
     URLs. A URL is a secret, and whoever has it needs no page to use it.
     """
-    own = [f"https://{settings.domain}"] if settings.domain else []
+    page_origins = [f"https://{settings.domain}"] if settings.domain else []
     if not (settings.only_domain or settings.web_acl):
-        own.append(f"https://*.execute-api.{stack.region}.{stack.url_suffix}")
+        page_origins.append(f"https://*.execute-api.{stack.region}.{stack.url_suffix}")
     return [
-        _cors_rule(own, ["range", "content-type", "content-md5", "x-amz-*"]),
+        _cors_rule(page_origins, ["range", "content-type", "content-md5", "x-amz-*"]),
         *([_cors_rule(settings.cors_origins, ["*"])] if settings.cors_origins else []),
     ]
 

@@ -256,8 +256,8 @@ def test_last_commits_of_repositories_are_two_reads() -> None:
     commits = lake.head_commits(repositories)
     assert tables.requests == 2
     assert [commit.message for commit in commits if commit is not None] == ["Repository created"] * 10
-    gone = [replace(repositories[0], uid=RepositoryUID("0" * 16)), repositories[1]]
-    assert [commit is None for commit in lake.head_commits(gone)] == [True, False]
+    recreated = [replace(repositories[0], uid=RepositoryUID("0" * 16)), repositories[1]]
+    assert [commit is None for commit in lake.head_commits(recreated)] == [True, False]
     assert lake.head_commits([]) == []
 
 

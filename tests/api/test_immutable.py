@@ -39,11 +39,13 @@ def call() -> Counted:
 def commits(call: Counted) -> tuple[str, str]:
     """Two commits of a repository, the older one first."""
     call("POST", "/repositories", body={"name": "sales", "storage_namespace": "mem://sales"})
-    made = []
+    commit_ids = []
     for name in ("a", "b"):
         call("POST", "/repositories/sales/branches/main/objects", {"path": f"events/{name}"}, b"1")
-        made.append(call("POST", "/repositories/sales/branches/main/commits", body={"message": name}).json()["id"])
-    return made[0], made[1]
+        commit_ids.append(
+            call("POST", "/repositories/sales/branches/main/commits", body={"message": name}).json()["id"]
+        )
+    return commit_ids[0], commit_ids[1]
 
 
 def paths(left: str, right: str) -> list[tuple[str, str]]:

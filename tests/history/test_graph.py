@@ -178,10 +178,10 @@ def test_distances_of_many_tips_are_one_walk() -> None:
 def test_a_tip_far_behind_ends_the_walk_at_the_limit() -> None:
     world = World()
     main = world.line(3000)
-    own = world.add(main[0])
+    side_commit = world.add(main[0])
     store = world.cold()
     world.tables.reset()
-    stale, new = divergences(store, main[-1].id, [main[0].id, own.id])
+    stale, new = divergences(store, main[-1].id, [main[0].id, side_commit.id])
     assert stale == new == Divergence(0, 1000, more=True, merged=None)
     assert world.tables.requests <= 1000 // 32 + 10
 
@@ -281,7 +281,7 @@ def test_pages_that_end_early_are_the_log_together(shape: Shape, amount: int, li
     """Wherever a page is stopped, it shows what it passed, and its position continues it; a stopped walk passes one at least."""
     world = build(shape)
     store, start = world.cold(), data.draw(st.sampled_from(world.all))
-    wanted = data.draw(st.sets(st.sampled_from([commit.id for commit in world.all])))
+    chosen_ids = data.draw(st.sets(st.sampled_from([commit.id for commit in world.all])))
     whole = log_by_definition(world, start)
     collected: list[Commit] = []
     after: str | None = None
@@ -293,7 +293,7 @@ def test_pages_that_end_early_are_the_log_together(shape: Shape, amount: int, li
             start.id,
             after,
             amount,
-            shows=lambda commit, _: commit.id in wanted,
+            shows=lambda commit, _: commit.id in chosen_ids,
             stop=lambda patience=patience, calls=calls: next(calls) >= patience,  # type: ignore[misc]
         )
         assert len(page.results) <= amount
@@ -302,7 +302,7 @@ def test_pages_that_end_early_are_the_log_together(shape: Shape, amount: int, li
         if after is None:
             break
     assert after is None
-    assert collected == [commit for commit in whole if commit.id in wanted]
+    assert collected == [commit for commit in whole if commit.id in chosen_ids]
     stopped = log_page(store, start.id, None, amount, limit=limit, stop=lambda: True)
     assert list(stopped.results) == whole[:1]
     assert (stopped.next_after is None) == (len(whole) == 1 or (limit and amount == 1))

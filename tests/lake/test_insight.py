@@ -318,9 +318,9 @@ def test_pages_and_bounds_of_a_summary_are_parts_of_the_whole(
         assert all(page.by_bytes for page in by_bytes)
 
         bounded = sum_up(SummaryBounds(most=most))
-        seen = [path for path in looked_at[:most] if path in changed]
-        chosen_before = {path: text for path, text in first.items() if path in seen}
-        chosen_after = {path: text for path, text in after.items() if path in seen}
+        changed_paths = [path for path in looked_at[:most] if path in changed]
+        chosen_before = {path: text for path, text in first.items() if path in changed_paths}
+        chosen_after = {path: text for path, text in after.items() if path in changed_paths}
         expected = summary_by_definition(chosen_before, chosen_after, prefix, delimiter)
         assert bounded == replace(expected, more=len(looked_at) > most)
 

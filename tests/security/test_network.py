@@ -222,8 +222,8 @@ def test_a_session_uploads_by_urls_of_its_own_origin(server: Running, session: s
     upload = begun.json()
     again = json.dumps({"physical_address": upload["physical_address"]}).encode()
     part = f"{branch}/staging/pmpu/{upload['upload_id']}/parts/1?path=y"
-    one = server.ask("PUT", part, again, headers, authorised=False).json()["presigned_url"]
-    for url in (*upload["presigned_urls"], one):
+    part_url = server.ask("PUT", part, again, headers, authorised=False).json()["presigned_url"]
+    for url in (*upload["presigned_urls"], part_url):
         assert url.startswith(f"{ours}/objects/")
         assert server.ask("PUT", url, b"bytes", authorised=False).status == 200
     read = "/api/v1/repositories/sales/refs/main/objects?path=spaces&presign=true"

@@ -362,9 +362,9 @@ def test_a_port_may_be_chosen_and_another_ones_is_refused(lake: Path, page: Show
         free = probe.getsockname()[1]
     with shown(lake, str(lake), "--port", str(free)) as server:
         assert server.port == free
-    taken = run("ui", lake, "--port", page.port)
-    assert (taken.code, f"cannot listen on 127.0.0.1 port {page.port}" in taken.err) == (9, True)
-    assert "--port" in taken.err
+    refusal = run("ui", lake, "--port", page.port)
+    assert (refusal.code, f"cannot listen on 127.0.0.1 port {page.port}" in refusal.err) == (9, True)
+    assert "--port" in refusal.err
 
 
 @pytest.mark.parametrize(

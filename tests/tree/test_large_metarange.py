@@ -116,9 +116,9 @@ def test_trees_that_share_their_descriptions_are_kept_together_and_others_are_no
     for number in range(4):
         tree = Tree(tree.store, *edited(tree.lasts, tree.packed, [(700 + number, "replace")]), made_of=(tree,))
         names.append(tree.save())
-    others = [Tree(tree.store, *described(SIZE, seed=seed)).save() for seed in (7, 8)]
+    unrelated_names = [Tree(tree.store, *described(SIZE, seed=seed)).save() for seed in (7, 8)]
     trees = Trees(new_store(files), max_ranges=2 * SIZE)
-    for chosen, kept in ((names, len(names)), (others, 1)):
+    for chosen, kept in ((names, len(names)), (unrelated_names, 1)):
         for name in chosen:
             trees.load(name)
         files.requests.clear()
