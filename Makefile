@@ -117,7 +117,8 @@ web-test-tools: $(WEB_VENV_STAMP) $(WEB_STAMP)  ## make .venv-web, with Playwrig
 
 $(WEB_VENV_STAMP): locks/web.lock $(STAMP)
 	@test -x /usr/bin/chromium || { echo "== no /usr/bin/chromium, which the stories drive: installing it by apt-get"; \
-	    $$(test "$$(id -u)" = 0 || echo sudo) apt-get install --yes --quiet chromium; }
+	    sudo=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
+	    $$sudo apt-get update --quiet=2 && $$sudo apt-get install --yes --quiet=2 chromium > /dev/null; }
 	@echo "== making $(WEB_VENV) from locks/web.lock"
 	@test -x $(WEB_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(WEB_VENV)
 	@$(BIN)/uv pip sync --quiet --python $(WEB_VENV)/bin/python --require-hashes --compile-bytecode locks/web.lock
