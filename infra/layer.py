@@ -46,6 +46,7 @@ _ELSEWHERE: Final = (
     "cli",
     "duckdb.py",
     "filesystem",
+    "gateway",
     "polars.py",
     "server",
     "spark",

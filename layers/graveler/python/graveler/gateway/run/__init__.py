@@ -1,0 +1,1 @@
+"""``graveler run``: a program whose writes become one commit, or none."""
