@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.api.header_values import http_date, is_header_value
+from graveler.api.object_documents import OBJECT_POLICY
 from graveler.model import ObjectEntry
 from tests.api.support import Client
 
@@ -58,7 +59,7 @@ def test_dates_are_as_http_spells_them(seconds: int) -> None:
 def test_no_browser_takes_an_answer_for_a_page_of_ours(call: Client) -> None:
     call.world.lake.repository("repo").upload("main", "a", b"<script>", content_type="text/html")
     answer = call("GET", OBJECT, {"path": "a"})
-    assert answer.headers["content-security-policy"] == "sandbox"
+    assert answer.headers["content-security-policy"] == OBJECT_POLICY
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
     for path in (OBJECT, f"{OBJECT}/stat", "!/nothing", "!/"):
         found = call("GET", path, {"path": "a"})

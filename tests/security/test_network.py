@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from graveler.api.object_documents import OBJECT_POLICY
 from graveler.api.resources import GROUPS
 from tests.server.support import KEY_ID, SECRET, Answered, Running, basic, running, started
 from tests.support.patience import PATIENCE
@@ -286,7 +287,7 @@ def test_no_browser_takes_an_object_for_a_page(server: Running) -> None:
         server.ask("GET", "/objects/nothing", authorised=False),
     ):
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["content-security-policy"] == "sandbox"
+        assert answer.headers["content-security-policy"] == OBJECT_POLICY
 
 
 def test_an_upload_url_that_got_into_other_hands_replaces_nothing(server: Running) -> None:

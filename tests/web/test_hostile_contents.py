@@ -5,7 +5,7 @@ from secrets import token_hex
 from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.web.conftest import PATIENCE_MS, Visit
 
@@ -59,6 +59,41 @@ def test_nothing_in_a_readme_runs_or_loads(visit: Visit, reports: str) -> None:
     # The browser tells of what its policy refused where the sanitiser parsed the text.
     assert [error for error in visit.errors if "Content Security Policy" not in error] == []
     visit.errors.clear()
+
+
+PAGES: Final = {
+    "text/html": (
+        '<body style="background: rgb(1, 2, 3) url(https://elsewhere.test/b.png)"><img src="https://elsewhere.test/i.png">'
+        '<link rel="stylesheet" href="https://elsewhere.test/s.css"><script>document.title = "taken over"</script>'
+        '<video src="https://elsewhere.test/v.mp4" autoplay></video><p>Report</p>'
+    ),
+    "image/svg+xml": (
+        '<svg xmlns="http://www.w3.org/2000/svg" style="background: rgb(1, 2, 3)"><text y="20">Report</text>'
+        '<image href="https://elsewhere.test/i.png" width="9" height="9"/><script>document.title = "taken over"</script></svg>'
+    ),
+}
+
+
+@pytest.mark.parametrize("content_type", PAGES)
+def test_an_object_that_is_opened_by_its_link_runs_and_loads_nothing(
+    visit: Visit, reports: str, content_type: str
+) -> None:
+    objects = f"{reports}/branches/main/objects?path=report"
+    written = visit.site.ask("POST", f"/api/v1{objects}", PAGES[content_type].encode(), {"content-type": content_type})
+    assert written.status == 201, written.body
+    sent: list[str] = []
+
+    def note(route: Route) -> None:
+        sent.append(route.request.url)
+        route.abort()
+
+    visit.page.context.route("https://elsewhere.test/**", note)
+    page = visit.page.context.new_page()  # in its console are the refusals that are expected
+    page.goto(f"{visit.origin}/api/v1{reports}/refs/main/objects?path=report")
+    page.get_by_text("Report").wait_for()
+    expect(page.locator("body, svg").first).to_have_css("background-color", "rgb(1, 2, 3)")
+    assert page.title() != "taken over"
+    assert not sent
 
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)

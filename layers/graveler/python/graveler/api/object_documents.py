@@ -20,6 +20,10 @@ from graveler.wire.object_documents import (
     ObjectStats,
 )
 
+OBJECT_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
+"""The content security policy of an object's bytes: HTML or SVG that a browser opens runs no script, has an origin of its own,
+and loads nothing."""
+
 _LIFETIME: Final = re.compile(r"[?&]X-Amz-Expires=(\d+)", re.ASCII)
 
 
@@ -87,13 +91,13 @@ class Presigner:
 
 def object_headers(entry: ObjectEntry) -> dict[str, str]:
     """Return the headers for a GET or HEAD of an object. A content type or checksum that is no valid header value is omitted. The
-    sandbox policy keeps browsers from running HTML of one user with the login cookie of another; pages of another origin, such as
-    another port of this host, cannot show the object by that cookie."""
+    policy keeps browsers from running HTML of one user with the login cookie of another, and from telling other servers who reads
+    it; pages of another origin, such as another port of this host, cannot show the object by that cookie."""
     headers = {
         "content-type": entry.content_type if is_header_value(entry.content_type) else DEFAULT_CONTENT_TYPE,
         "last-modified": http_date(entry.mtime),
         "accept-ranges": "bytes",
-        "content-security-policy": "sandbox",
+        "content-security-policy": OBJECT_POLICY,
         "cross-origin-resource-policy": "same-origin",
     }
     if is_header_value(entry.checksum) and '"' not in entry.checksum:

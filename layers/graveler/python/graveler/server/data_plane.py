@@ -17,6 +17,7 @@ from threading import BoundedSemaphore
 from typing import Final
 from xml.sax.saxutils import escape
 
+from graveler.api.object_documents import OBJECT_POLICY
 from graveler.api.ranges import requested
 from graveler.errors import CorruptError, ForbiddenError, GravelerError, InvalidError, NotFoundError, UnavailableError
 from graveler.server.bodies import PIECE, declared_length, pieces
@@ -32,7 +33,7 @@ from graveler.storage.objects.presigned import DAMAGED, Grant, UrlSigner
 MAX_PUT: Final = 5 << 30
 """Largest PUT in bytes, as in S3."""
 
-_NO_PAGE: Final = (("x-content-type-options", "nosniff"), ("content-security-policy", "sandbox"))
+_NO_PAGE: Final = (("x-content-type-options", "nosniff"), ("content-security-policy", OBJECT_POLICY))
 """Headers that keep browsers from treating an object as one of the server's own pages, whatever its content."""
 
 _AT_ONCE: Final = 256 << 10
