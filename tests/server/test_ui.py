@@ -220,6 +220,16 @@ def test_nothing_is_written_into_the_lake_and_no_key_is_made(tmp_path: Path) -> 
     assert not (tmp_path / "lake" / "sealing.key").exists()
 
 
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [("/metrics", 200), ("/metrics/", 404), ("/api/v1/setup_lakefs", 200), ("/api/v1/setup%5Flakefs", 404)],
+)
+def test_what_other_servers_tell_anybody_is_for_its_user(page: Shown, target: str, status: int) -> None:
+    refused = page.ask("GET", target, headers={"cookie": f"graveler_ui_{page.port}=other"})
+    assert (refused.status, "the address that it shows" in refused.json()["message"]) == (401, True)
+    assert page.ask("GET", target).status == status
+
+
 def test_keys_of_the_lake_are_refused_with_what_to_do(tmp_path: Path) -> None:
     with create_folder_lake(tmp_path / "lake") as lake:
         key = Access(lake.tables, lake.keyring).create_key("ana", Role.ADMIN)

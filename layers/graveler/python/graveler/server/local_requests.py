@@ -22,6 +22,8 @@ from graveler.server.responses import json_error
 
 SIGN_IN: Final = "/api/v1/auth/ui"
 _OPERATION: Final = "uiSignIn"
+_FOR_THE_USER: Final = ("/metrics", "/api/v1/setup_lakefs", "/api/v1/setup_comm_prefs")
+"""Paths that need no credentials on other servers."""
 _DEFAULT_PORT: Final = 80
 """Browsers leave it out of the header ``Host``."""
 
@@ -90,22 +92,32 @@ class LoopbackGuard:
 
     Another name is that of a page elsewhere, which has its own name lead here (DNS rebinding). Requests that the browser marks as
     another page's are refused, too, except for following a link: pages of other ports of this machine count as the same site, so
-    the browser would send the cookie with them.
+    the browser would send the cookie with them. What other servers tell without credentials, such as the metrics, is for the
+    session's user, too.
     """
 
-    def __init__(self, application: Any, port: int) -> None:
+    def __init__(self, application: Any, session: LocalSession, port: int) -> None:
         self._application = application
+        self._session = session
         self._host = local_host(port)
         self._sent = self._host.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        headers: list[tuple[bytes, bytes]] = scope["headers"]
-        if [value for name, value in headers if name == b"host"] != [self._sent]:
+        pairs: list[tuple[bytes, bytes]] = scope["headers"]
+        headers = dict(pairs)
+        if [value for name, value in pairs if name == b"host"] != [self._sent]:
             await _refuse(421, f"this is http://{self._host}, and has no other name or port: open that address", send)
             return
-        if not _is_own_page(scope["method"], dict(headers)):
+        if not _is_own_page(scope["method"], headers):
             await _refuse(403, f"pages elsewhere may not use http://{self._host}: open that address itself", send)
+            return
+        if scope["path"].rstrip("/") in _FOR_THE_USER and not self._session.admits(
+            headers.get(b"cookie", b"").decode("latin-1")
+        ):
+            await _refuse(
+                401, "only the user of this `graveler ui` may see this; sign in with the address that it shows", send
+            )
             return
         await self._application(scope, receive, send)
 

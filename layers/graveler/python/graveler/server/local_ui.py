@@ -31,7 +31,7 @@ def serve_ui(settings: ServerSettings, session: LocalSession, ready: Callable[[]
     """Serve requests of this machine until SIGTERM, SIGINT or SIGHUP; then the session is over, and running requests have some
     seconds to finish. ``settings.port`` must not be 0. ``ready`` is called once the server answers. Call this in the main
     thread."""
-    guard = LoopbackGuard(build_gateway(settings, session), settings.port)
+    guard = LoopbackGuard(build_gateway(settings, session), session, settings.port)
     asyncio.run(_serve(guard, settings, session, ready))
 
 
