@@ -159,6 +159,15 @@ def test_a_cookie_is_for_https_only_where_the_api_is() -> None:
     assert "Secure" in login(EventClient(world), ann.key.key_id, ann.secret).cookies[0]
 
 
+def test_a_cookie_is_sent_below_the_base_path_only_and_a_logout_removes_that_one() -> None:
+    world = make_world(Settings(namespace_prefix="mem://", base_path="/lake/"))
+    ann = world.access.create_key("ann", Role.READER)
+    call = EventClient(world)
+    signed_in = SimpleCookie(login(call, ann.key.key_id, ann.secret).cookies[0])["internal_auth_session"]
+    removed = SimpleCookie(call("POST", "/auth/logout", authorization=basic(ann)).cookies[0])["internal_auth_session"]
+    assert (signed_in["path"], removed["path"], removed["max-age"], removed.value) == ("/lake/", "/lake/", "0", "")
+
+
 @pytest.mark.parametrize(
     "body", [None, "", "{", "[]", {}, {"access_key_id": "a"}, {"access_key_id": 1, "secret_access_key": "x"}]
 )

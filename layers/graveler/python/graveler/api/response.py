@@ -64,10 +64,11 @@ def no_content(headers: Mapping[str, str] | None = None, status: int = 204) -> R
     return Response(status, dict(headers or {}))
 
 
-def cookie(name: str, value: str, *, max_age: int | None, secure: bool, same_site: str = "Lax") -> str:
+def cookie(name: str, value: str, *, max_age: int | None, secure: bool, path: str = "/", same_site: str = "Lax") -> str:
     """Return a ``Set-Cookie`` value that scripts cannot read and other sites do not send; ``Strict``: not even with a link.
 
-    ``value`` is plain ASCII without ``;``, ``max_age`` is in seconds; None: until the browser's window closes.
+    Browsers send it below ``path`` only, and replace or remove it by one with the same path. ``value`` is plain ASCII without
+    ``;``, ``max_age`` is in seconds; None: until the browser's window closes.
     """
     age = "" if max_age is None else f" Max-Age={max_age};"
-    return f"{name}={value}; Path=/;{age} HttpOnly; SameSite={same_site}" + ("; Secure" if secure else "")
+    return f"{name}={value}; Path={path};{age} HttpOnly; SameSite={same_site}" + ("; Secure" if secure else "")

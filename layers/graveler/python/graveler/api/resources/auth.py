@@ -50,7 +50,7 @@ def login(call: Call, body: LoginInformation) -> Response:
     _audit_login(call, body.access_key_id, "200")
     answer = json_response(AuthenticationToken(token.token, token.expires))
     max_age = None if body.session is SessionEnd.WINDOW else lifetime
-    answer.cookies = (cookie(call.access.cookie, token.token, max_age=max_age, secure=_is_secure(call)),)
+    answer.cookies = (_session_cookie(call, token.token, max_age),)
     return answer
 
 
@@ -59,7 +59,7 @@ def logout(call: Call) -> Response:
     """End the session: delete its cookie and revoke the request's token, which all processes refuse within five seconds."""
     call.access.logout(call.headers.get("authorization"), call.cookies)
     answer = no_content()
-    answer.cookies = (cookie(call.access.cookie, "", max_age=0, secure=_is_secure(call)),)
+    answer.cookies = (_session_cookie(call, "", 0),)
     return answer
 
 
@@ -192,6 +192,11 @@ def _key_of(call: Call, user: str, key_id: str, needed: Permission) -> AccessKey
         if key.key_id == key_id:
             return key
     raise ApiError(404, "credentials not found", detail=f"user {user!r} has no access key {key_id!r}")
+
+
+def _session_cookie(call: Call, token: str, max_age: int | None) -> str:
+    """Return the cookie of a session; an empty token with an age of 0 removes it."""
+    return cookie(call.access.cookie, token, max_age=max_age, secure=_is_secure(call), path=call.settings.base_path)
 
 
 def _is_secure(call: Call) -> bool:
