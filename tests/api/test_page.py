@@ -175,7 +175,7 @@ def test_the_shell_has_its_policies_and_is_asked_for_each_time(call: EventClient
 
 def test_the_shell_may_load_bytes_from_its_own_buckets(folder: Path) -> None:
     stores = ("https://lake.s3.eu-central-1.amazonaws.com", "http://127.0.0.1:9000/lake/")
-    policy = PageFiles(folder, stores=stores).shell.respond("GET", {}).headers["content-security-policy"]
+    policy = PageFiles(folder).shell(stores).respond("GET", {}).headers["content-security-policy"]
     sources = dict(part.strip().partition(" ")[::2] for part in policy.split(";"))
     assert sources["connect-src"] == f"'self' {stores[0]} {stores[1]}"
     assert sources["img-src"] == f"'self' data: blob: {stores[0]} {stores[1]}"
@@ -255,10 +255,10 @@ def test_a_function_sends_files_as_base64(world: World, call: EventClient) -> No
 
 def test_below_a_base_path_the_shell_says_so(folder: Path) -> None:
     files = PageFiles(folder, "/lake/")
-    response = files.shell.respond("GET", {})
+    response = files.shell().respond("GET", {})
     assert isinstance(response.body, bytes)
     assert response.body.decode() == SHELL.replace('<base href="/">', '<base href="/lake/">')
-    assert PageFiles(folder).shell.respond("GET", {}).headers["etag"] != response.headers["etag"]
+    assert PageFiles(folder).shell().respond("GET", {}).headers["etag"] != response.headers["etag"]
     call = EventClient(make_world(Settings(base_path="/lake/")))
     assert read(call, "/openapi.json").json()["servers"] == [{"url": "/lake/api/v1"}]
     assert 'href="/lake/openapi.json"' in read(call, "/docs").text
@@ -268,6 +268,20 @@ def test_a_shell_that_cannot_be_moved_is_refused(folder: Path) -> None:
     (folder / "index.html").write_text("<!doctype html><html></html>")
     with pytest.raises(CorruptError, match="make web"):
         PageFiles(folder)
+
+
+def test_a_running_server_keeps_the_page_that_it_has_read(world: World, call: EventClient, folder: Path) -> None:
+    world.application.load_page()
+    for path in (folder / "assets").iterdir():
+        path.unlink()
+    (folder / "assets" / "main-2e.js").write_text("export const answer = 43;")
+    (folder / "index.html").write_text(SHELL.replace("main-1f", "main-2e"))
+    assert read(call, "/").text == SHELL
+    assert read(call, "/assets/main-1f.js").text == SCRIPT
+    assert read(call, "/assets/main-2e.js").status == 404
+    after = EventClient(make_world())
+    assert "main-2e.js" in read(after, "/").text
+    assert read(after, "/assets/main-2e.js").status == 200
 
 
 @pytest.fixture

@@ -92,6 +92,10 @@ class Application:
                 return self._router.find(method, path)[0].handling
         return _PLAIN
 
+    def load_page(self) -> None:
+        """Read the files of the web page: a server that runs for long goes on with them, whatever is installed meanwhile."""
+        self._pages.load()
+
     @property
     def operator(self) -> Operator:
         """The operator that starts background operations for clients."""

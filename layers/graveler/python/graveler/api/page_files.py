@@ -1,7 +1,8 @@
 """Files of the web page: the shell ``index.html``, and what it loads, ``assets/<name>-<hash>.<extension>``.
 
 They are the data package ``graveler_page`` (``web/package``), which the wheel and the code of the function ``read`` contain, and
-which is never imported. Files are found in a listing that is made once, so nothing in a path can name another one.
+which is never imported. All are read at once: a running server goes on with a shell and assets that belong together when others
+are installed, and nothing in a path can name another file.
 """
 
 from collections.abc import Sequence
@@ -49,28 +50,27 @@ def page_folder() -> Path | None:
 
 
 class PageFiles:
-    """The files in ``folder``. ``base`` is the base path of the shell's addresses, with a slash at both ends; the page may load
-    bytes from ``stores``, origins of presigned URLs. Reads the shell and lists the assets; :class:`CorruptError` for a shell
-    without a ``base`` element."""
+    """The files in ``folder``. ``base`` is the base path of the shell's addresses, with a slash at both ends. Reads all files,
+    some 400 KB; :class:`CorruptError` for a shell without a ``base`` element."""
 
-    def __init__(self, folder: Path, base: str = "/", stores: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, base: str = "/") -> None:
         text = (folder / _SHELL).read_text()
         if text.count(_BASE) != 1:
             raise CorruptError(f"{folder / _SHELL} must contain {_BASE} once; build the page again with `make web`")
+        self._shell = text.replace(_BASE, f'<base href="{base}">').encode()
+        headers = {"content-security-policy": _ASSET_POLICY, **_PRIVACY}
+        self._assets = {
+            file.name: StaticFile(file.read_bytes(), _TYPES[file.suffix], IMMUTABLE, headers)
+            for file in (folder / "assets").iterdir()
+            if file.suffix in _TYPES
+        }
+
+    def shell(self, stores: Sequence[str] = ()) -> StaticFile:
+        """Return the shell of a page that may load bytes from ``stores``, origins of presigned URLs."""
         policy = _SHELL_POLICY.format(stores="".join(f" {store}" for store in stores))
-        self.shell: Final = StaticFile(
-            text.replace(_BASE, f'<base href="{base}">').encode(),
-            HTML_TYPE,
-            headers={"content-security-policy": policy, **_PRIVACY},
-            varies="Accept",
-        )
-        self._paths = {file.name: file for file in (folder / "assets").iterdir() if file.suffix in _TYPES}
-        self._assets: dict[str, StaticFile] = {}
+        headers = {"content-security-policy": policy, **_PRIVACY}
+        return StaticFile(self._shell, HTML_TYPE, headers=headers, varies="Accept")
 
     def asset(self, name: str) -> StaticFile | None:
-        """Return the asset of this name, as it stands in the address, or None. The first call for each reads it."""
-        asset = self._assets.get(name)
-        if asset is None and (path := self._paths.get(name)) is not None:
-            headers = {"content-security-policy": _ASSET_POLICY, **_PRIVACY}
-            asset = self._assets[name] = StaticFile(path.read_bytes(), _TYPES[path.suffix], IMMUTABLE, headers)
-        return asset
+        """Return the asset of this name, as it stands in the address, or None."""
+        return self._assets.get(name)

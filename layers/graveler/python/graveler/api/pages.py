@@ -32,8 +32,8 @@ _READS: Final = ("GET", "HEAD")
 
 
 class Pages:
-    """The responses to requests outside of the API. The files of the page are read when the first one is requested; without them,
-    ``/`` says so."""
+    """The responses to requests outside of the API. The files of the page are read when the first one is requested, or by
+    :meth:`load`; without them, ``/`` says so."""
 
     def __init__(self, lake: Lake, settings: Settings) -> None:
         self._lake = lake
@@ -42,9 +42,16 @@ class Pages:
     @cached_property
     def _files(self) -> PageFiles | None:
         folder = page_folder()
-        if folder is None:
-            return None
-        return PageFiles(folder, self._settings.base_path, store_origins(self._lake, self._settings.page_stores))
+        return None if folder is None else PageFiles(folder, self._settings.base_path)
+
+    @cached_property
+    def _shell(self) -> StaticFile | None:
+        files = self._files
+        return None if files is None else files.shell(store_origins(self._lake, self._settings.page_stores))
+
+    def load(self) -> None:
+        """Read the files of the page now, in place of when the first one is requested. No request."""
+        _ = self._files
 
     def respond(self, method: str, path: str, headers: Mapping[str, str]) -> Response:
         """Return the response for a percent-encoded path outside the API, to a request with these headers (names in lower case).
@@ -67,7 +74,7 @@ class Pages:
             accepts(headers.get("accept", ""), "text/html")
             and is_page_address(path, joins=self._settings.decoded_paths)
         ):
-            return None if self._files is None else self._files.shell
+            return self._shell
         return None
 
 
