@@ -1,5 +1,6 @@
 """Commits: create, inspect, list a history."""
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -17,6 +18,7 @@ from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.errors import NoChangesError
 from graveler.history.commits import is_commit_id
+from graveler.history.relative_times import AGO_EXAMPLES, seconds_ago
 from graveler.lake.reading.refs_at_commits import RefsAtCommits, refs_at_commits
 from graveler.model import CommitID, MetarangeName
 from graveler.requests import committing
@@ -59,7 +61,7 @@ class CommitOfQuery(Query, frozen=True, kw_only=True):
 
 class LogQuery(Query, frozen=True, kw_only=True):
     """The commits to list. ``objects`` or ``prefixes`` (both may repeat) keep only those that changed one of them; ``limit``:
-    stop at ``amount``, without a next page; ``stop_at``: the commit of this ref is the last one; ``since``: RFC 3339.
+    stop at ``amount``, without a next page; ``stop_at``: the commit of this ref is the last one.
     ``author``: only commits of this committer; ``text``: only those whose message has it, in upper or lower case."""
 
     after: Annotated[str, Meta(description="a commit, or the `next_offset` of the previous page")] = ""
@@ -68,7 +70,9 @@ class LogQuery(Query, frozen=True, kw_only=True):
     prefixes: tuple[str, ...] = ()
     limit: bool = False
     first_parent: bool = False
-    since: str = ""
+    since: Annotated[
+        str, Meta(description=f"only commits since then: RFC 3339, or a time ago, such as {AGO_EXAMPLES}")
+    ] = ""
     stop_at: str = ""
     author: str = ""
     text: str = ""
@@ -185,9 +189,10 @@ def log_commits(call: Call, repository: str, ref: str, query: LogQuery) -> Respo
         limit=query.limit,
         within=query.seconds,
     )
-    # What may be a branch's name, refs, and a page that has ended by the clock are others next time.
+    # What may be a branch's name, refs, a time ago, and a page that has ended by the clock are others next time.
     is_whole = query.seconds is None or len(page.results) == query.results or not (page.next_after or query.limit)
-    headers = {} if after == query.after and is_whole and not query.stop_at and "refs" not in members else MAY_CHANGE
+    is_fixed = after == query.after and not query.stop_at and "refs" not in members and seconds_ago(query.since) is None
+    headers = {} if is_fixed and is_whole else MAY_CHANGE
     if not members:
         return json_response(CommitList(pagination(page), results(page, commit_document)), headers=headers)
     refs = refs_at_commits(opened) if "refs" in members and page.results else RefsAtCommits({}, more=False)
@@ -210,11 +215,15 @@ def _logged(commit: model.Commit, members: Sequence[str], refs: RefsAtCommits) -
 
 
 def _seconds(text: str) -> int:
-    """Return the Unix seconds of an RFC 3339 time, rounded up to a whole second; without a zone it is UTC."""
+    """Return the Unix seconds of an RFC 3339 time, rounded up to a whole second, without a zone in UTC; or of a time ago."""
+    if (ago := seconds_ago(text)) is not None:
+        return int(time.time()) - ago
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         return -int(-moment.timestamp() // 1)
     except (ValueError, OverflowError):
-        raise bad_request(f"since={text[:80]!r} is not an RFC 3339 time; write one like 2025-01-31T12:00:00Z") from None
+        raise bad_request(
+            f"since={text[:80]!r} is not a time; write one like 2025-01-31T12:00:00Z, or how long ago ({AGO_EXAMPLES})"
+        ) from None
