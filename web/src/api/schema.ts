@@ -17614,6 +17614,7 @@ export interface operations {
                 prefixes?: string[];
                 limit?: boolean;
                 first_parent?: boolean;
+                /** @description only commits since then: RFC 3339, or a time ago, such as 1 hour ago, 90m, 3d or yesterday */
                 since?: string;
                 stop_at?: string;
                 author?: string;
