@@ -271,7 +271,7 @@ def test_a_shell_that_cannot_be_moved_is_refused(folder: Path) -> None:
 
 
 def test_a_running_server_keeps_the_page_that_it_has_read(world: World, call: EventClient, folder: Path) -> None:
-    world.application.load_page()
+    world.application.pages.load()
     for path in (folder / "assets").iterdir():
         path.unlink()
     (folder / "assets" / "main-2e.js").write_text("export const answer = 43;")

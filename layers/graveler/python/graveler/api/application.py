@@ -55,7 +55,7 @@ class Application:
         self._runner: Operator = runner or Runner(lake.tables, ALL_KINDS)
         self._settings = settings or Settings()
         self._immutable = ImmutableResponses()
-        self._pages = Pages(lake, self._settings)
+        self.pages: Final = Pages(lake, self._settings)
         self._router = Router(GROUPS, BASE, joins=self._settings.decoded_paths)
 
     def __call__(self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None) -> dict[str, Any]:
@@ -92,10 +92,6 @@ class Application:
                 return self._router.find(method, path)[0].handling
         return _PLAIN
 
-    def load_page(self) -> None:
-        """Read the files of the web page: a server that runs for long goes on with them, whatever is installed meanwhile."""
-        self._pages.load()
-
     @property
     def operator(self) -> Operator:
         """The operator that starts background operations for clients."""
@@ -122,7 +118,7 @@ class Application:
         response: Response | None
         try:
             if not path.startswith(BASE) or path[len(BASE) : len(BASE) + 1] not in ("", "/"):
-                response = self._pages.respond(method, path, event.get("headers") or {})
+                response = self.pages.respond(method, path, event.get("headers") or {})
                 operation = "page" if response.status < 400 else ""
             else:
                 route, parameters = self._router.find(method, path)
