@@ -309,7 +309,7 @@ def test_the_built_page_has_known_kinds_of_files_that_a_function_can_send() -> N
     files = PageFiles(folder)
     assert {path.name for path in folder.iterdir()} - {"__pycache__"} == {"__init__.py", "index.html", "assets"}
     for path in (folder / "assets").iterdir():
-        asset = files.asset(path.name)
+        asset = files.assets.get(path.name)
         assert asset is not None, path
         assert f"/{path.name}" == raw_path(f"/{path.name}")
         response: Response = asset.respond("GET", {})

@@ -50,8 +50,8 @@ def page_folder() -> Path | None:
 
 
 class PageFiles:
-    """The files in ``folder``. ``base`` is the base path of the shell's addresses, with a slash at both ends. Reads all files,
-    some 400 KB; :class:`CorruptError` for a shell without a ``base`` element."""
+    """The files in ``folder``: the shell, and the ``assets`` by name. ``base`` is the base path of the shell's addresses, with a
+    slash at both ends. Reads all files, some 400 KB; :class:`CorruptError` for a shell without a ``base`` element."""
 
     def __init__(self, folder: Path, base: str = "/") -> None:
         text = (folder / _SHELL).read_text()
@@ -59,7 +59,7 @@ class PageFiles:
             raise CorruptError(f"{folder / _SHELL} must contain {_BASE} once; build the page again with `make web`")
         self._shell = text.replace(_BASE, f'<base href="{base}">').encode()
         headers = {"content-security-policy": _ASSET_POLICY, **_PRIVACY}
-        self._assets = {
+        self.assets: Final = {
             file.name: StaticFile(file.read_bytes(), _TYPES[file.suffix], IMMUTABLE, headers)
             for file in (folder / "assets").iterdir()
             if file.suffix in _TYPES
@@ -70,7 +70,3 @@ class PageFiles:
         policy = _SHELL_POLICY.format(stores="".join(f" {store}" for store in stores))
         headers = {"content-security-policy": policy, **_PRIVACY}
         return StaticFile(self._shell, HTML_TYPE, headers=headers, varies="Accept")
-
-    def asset(self, name: str) -> StaticFile | None:
-        """Return the asset of this name, as it stands in the address, or None."""
-        return self._assets.get(name)

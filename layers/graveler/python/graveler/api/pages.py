@@ -69,7 +69,7 @@ class Pages:
         if path == "/openapi.json":
             return _openapi(self._settings.base_path)
         if path.startswith(ASSETS):
-            return None if self._files is None else self._files.asset(path.removeprefix(ASSETS))
+            return None if self._files is None else self._files.assets.get(path.removeprefix(ASSETS))
         if path == "/" or (
             accepts(headers.get("accept", ""), "text/html")
             and is_page_address(path, joins=self._settings.decoded_paths)
