@@ -1,0 +1,1 @@
+"""``graveler run``."""
