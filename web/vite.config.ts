@@ -3,6 +3,7 @@
  *
  * Every address in the built files is relative to the shell's `<base>`, so one build serves any `--base-path`.
  */
+import { join } from "node:path";
 import { defineConfig } from "vite";
 
 // The server lets a session change something from its own pages only, so it has to see the name that the browser sees.
@@ -10,6 +11,7 @@ const server = { target: process.env.GRAVELER_SERVER ?? "http://127.0.0.1:8000",
 
 export default defineConfig({
   base: "./",
+  resolve: { alias: { "brotli-decoder": join(import.meta.dirname, "node_modules/brotli/dec/decode.js") } },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     outDir: "package/graveler_page",

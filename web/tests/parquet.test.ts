@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { FileMetaData, SchemaElement } from "hyparquet";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import type { Compressors, FileMetaData, SchemaElement } from "hyparquet";
 import { describe, expect, test } from "vitest";
 import { describeParquet, footerRange, topColumns } from "../src/model/parquet-file";
 import { readPageHeader } from "../src/model/parquet-pages";
 import { decimalText, instantText, nestedText, valueText } from "../src/model/parquet-values";
+import { compressorsOf } from "../src/views/parquet-codecs";
 import { readFooter, readRows } from "../src/views/parquet-reader";
 
 const fixture = (name: string) => new Uint8Array(readFileSync(join(import.meta.dirname, "fixtures", name)));
@@ -52,15 +54,24 @@ describe("a file's values", () => {
     });
   });
 
-  test.each(["gzip", "snappy"])("are read from pages of %s", async (codec) => {
+  test.each(["gzip", "snappy", "lz4", "brotli"])("are read from pages of %s", async (codec) => {
     expect(await rowsOf(fixture(`${codec}.parquet`))).toEqual({
       id: ["1", "2", undefined],
       text: ["<b>a</b>", "\u202eb", undefined],
     });
   });
 
+  test.each(["lz4", "brotli"])("of a long page are read from %s", async (codec) => {
+    const { text } = await rowsOf(fixture(`${codec}-words.parquet`), [0, 100]);
+    expect(text).toEqual(Array.from({ length: 100 }, (_, row) => `the time of day ${row % 7} and more words ${row}`));
+  });
+
   test("are named by their codec if it is unknown", async () => {
-    expect((await rowsOf(fixture("brotli.parquet"))).id).toMatch(/compressed with BROTLI, and the page reads/);
+    const bytes = fixture("brotli.parquet");
+    // Both columns' codec in the footer, after their paths: 4 is Brotli, 3 is LZO.
+    for (let place = 0; place < bytes.length - 3; place += 1)
+      if (bytes[place] === 0x15 && bytes[place + 1] === 8 && bytes[place + 2] === 0x16) bytes[place + 1] = 6;
+    expect((await rowsOf(bytes)).id).toMatch(/compressed with LZO, and the page reads/);
   });
 
   test("of INT96 are times of no zone", async () => {
@@ -139,6 +150,16 @@ describe("damage", () => {
     }
   });
 
+  test.each(["lz4-words", "brotli-words"])("of a page of %s is a sentence or other values", async (name) => {
+    const whole = fixture(`${name}.parquet`);
+    for (let place = 4; place < whole.length - 200; place += 7) {
+      const bytes = whole.slice();
+      bytes[place] = (bytes[place] ?? 0) ^ 0x55;
+      const result = await rowsOf(bytes, [0, 100]).catch((error: unknown) => error);
+      if (result instanceof Error) expect(result.message).toMatch(/Parquet file/);
+    }
+  });
+
   test("by cutting is a sentence", async () => {
     const whole = fixture("zstd.parquet");
     for (let length = 0; length < whole.length; length += 97) {
@@ -152,6 +173,35 @@ describe("damage", () => {
     const rows = await rowsOf(bytes);
     expect(rows.id).toMatch(/cannot be read/);
     expect(rows.text).toEqual(["<b>a</b>", "\u202eb", undefined]);
+  });
+});
+
+describe("a page", () => {
+  const text = new Uint8Array(1 << 20).fill(0x61);
+  const PAGES: readonly (readonly [codec: keyof Compressors, bytes: Uint8Array])[] = [
+    ["GZIP", gzipSync(text)],
+    ["BROTLI", brotliCompressSync(text)],
+    ["LZ4_RAW", Uint8Array.of(0x1f, 0x61, 1, 0, ...new Uint8Array(4111).fill(0xff), 0xf6, 0x50, ...text.subarray(0, 5))],
+    ["SNAPPY", Uint8Array.of(0x80, 0x80, 0x40, 0, 0x61, ...Array(0x3fff).fill([0xfe, 1, 0]).flat(), 0xfa, 1, 0)],
+  ];
+
+  test.each(PAGES)("of %s never has more bytes than it says", async (codec, page) => {
+    const decompress = (await compressorsOf(codec, 2 << 20))[codec];
+    expect(Buffer.compare(decompress?.(page, text.length) ?? page, text)).toBe(0);
+    const cut = await Promise.resolve()
+      .then(() => decompress?.(page, 1000).length)
+      .catch((error: unknown) => error);
+    expect(cut instanceof Error || cut === 1000).toBe(true);
+  });
+
+  test("counts before it is decompressed", async () => {
+    const page = brotliCompressSync(text);
+    const first = (await compressorsOf("BROTLI", 2 << 20)).BROTLI;
+    expect(() => first?.(page, 2 ** 31)).toThrow(/more than 2.00 MiB uncompressed/);
+    const second = (await compressorsOf("BROTLI", 2 << 20)).BROTLI;
+    second?.(page, text.length);
+    second?.(page, text.length);
+    expect(() => second?.(page, text.length)).toThrow(/more than 2.00 MiB uncompressed/);
   });
 });
 

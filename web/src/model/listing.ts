@@ -16,6 +16,8 @@ export interface Entry {
   readonly path: string;
   readonly name: string;
   readonly folder: boolean;
+  /** Names an object's contents; empty for folders. */
+  readonly checksum: string;
   /** Bytes; undefined while a folder's are being counted. */
   readonly size: number | undefined;
   /** Number of objects of a folder; undefined for objects, and while it is being counted. */
@@ -31,6 +33,7 @@ export interface Listed {
   readonly path_type?: string;
   readonly size_bytes?: number;
   readonly mtime?: number;
+  readonly checksum?: string;
 }
 
 /** Number and bytes of the objects below one folder. */
@@ -80,6 +83,7 @@ function entryOf(listed: Listed, prefix: string, known: Known): Entry {
     path: listed.path,
     name: nameIn(listed.path, prefix),
     folder,
+    checksum: listed.checksum ?? "",
     size: folder ? counted?.size_bytes : listed.size_bytes,
     objects: counted?.objects,
     written: folder ? 0 : (listed.mtime ?? 0),

@@ -2,6 +2,8 @@
 import type { SchemaElement } from "hyparquet";
 
 const MOST_BYTES = 32;
+const MOST_SCALE = 100;
+const MOST_DECIMAL_BYTES = 64;
 const NANOSECONDS_PER_DAY = 86_400_000_000_000n;
 const UNITS = { MILLIS: 1_000_000n, MICROS: 1000n, NANOS: 1n } as const;
 const DIGITS = { MILLIS: 3, MICROS: 6, NANOS: 9 } as const;
@@ -11,13 +13,13 @@ type Unit = keyof typeof UNITS;
 /** Returns the text of a stored value of a column; undefined for null. */
 export function valueText(value: unknown, element: SchemaElement): string | undefined {
   if (value === null || value === undefined) return undefined;
-  const decimals = decimalScale(element);
-  if (decimals !== undefined) return decimalValueText(value, decimals);
-  if (typeof value === "string") return value;
-  if (typeof value === "boolean") return String(value);
-  if (value instanceof Uint8Array) return bytesText(value, element);
-  if (typeof value === "number" || typeof value === "bigint") return numberText(value, element);
-  return String(value);
+  const scale = decimalScale(element);
+  if (value instanceof Uint8Array) return bytesText(value, element, scale);
+  if (typeof value === "bigint" || (typeof value === "number" && Number.isInteger(value))) {
+    return scale === undefined ? integerText(value, element) : decimalText(BigInt(value), scale);
+  }
+  // A statistic of decimals; hyparquet has divided it.
+  return scale !== undefined && typeof value === "number" ? value.toFixed(scale) : String(value);
 }
 
 const MOST_ITEMS = 100;
@@ -68,17 +70,10 @@ function jsonOf(value: unknown, node: Node): string {
   return typeof value !== "string" && /^(-?\d+(\.\d+)?|true|false)$/.test(text) ? text : JSON.stringify(text);
 }
 
-/** Returns the scale of a column of decimals; undefined for other columns. */
-function decimalScale({ logical_type, converted_type, scale }: SchemaElement): number | undefined {
-  if (logical_type?.type === "DECIMAL") return logical_type.scale;
-  return converted_type === "DECIMAL" ? (scale ?? 0) : undefined;
-}
-
-function decimalValueText(value: unknown, scale: number): string {
-  if (value instanceof Uint8Array) return decimalText(signed(value), scale);
-  // A statistic; hyparquet has divided it.
-  if (typeof value === "number" && !Number.isInteger(value)) return value.toFixed(Math.min(scale, 100));
-  return decimalText(BigInt(value as number | bigint), scale);
+/** Returns the scale of a column of decimals; undefined for other columns, and where it is none that a decimal can have. */
+export function decimalScale({ logical_type, converted_type, scale = 0 }: SchemaElement): number | undefined {
+  const digits = logical_type?.type === "DECIMAL" ? logical_type.scale : converted_type === "DECIMAL" ? scale : undefined;
+  return digits !== undefined && digits >= 0 && digits <= MOST_SCALE ? digits : undefined;
 }
 
 /** Returns a decimal from its unscaled value. */
@@ -95,7 +90,7 @@ function signed(bytes: Uint8Array): bigint {
   return BigInt.asIntN(bytes.length * 8, value);
 }
 
-function numberText(value: number | bigint, element: SchemaElement): string {
+function integerText(value: number | bigint, element: SchemaElement): string {
   const { logical_type: logical, converted_type: converted, type } = element;
   if (type === "INT96") return instantText(BigInt(value), 9, false);
   if (type !== "INT32" && type !== "INT64") return String(value);
@@ -141,7 +136,9 @@ function clockText(nanoseconds: bigint, digits: number): string {
   return parts.join(":") + (fraction && `.${fraction}`);
 }
 
-function bytesText(bytes: Uint8Array, { logical_type: logical, converted_type: converted, type }: SchemaElement): string {
+function bytesText(bytes: Uint8Array, element: SchemaElement, scale: number | undefined): string {
+  const { logical_type: logical, converted_type: converted, type } = element;
+  if (scale !== undefined && bytes.length <= MOST_DECIMAL_BYTES) return decimalText(signed(bytes), scale);
   if (logical?.type === "UUID" && bytes.length === 16) {
     return hex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
   }

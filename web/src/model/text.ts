@@ -103,10 +103,14 @@ export function visible(name: string): string {
 
 /** Returns a name of at most `most` characters, its middle left out and its end visible. */
 export function shortened(name: string, most: number): string {
-  const characters = Array.from(name);
-  if (characters.length <= most) return name;
+  // A character has one or two units, so this is enough of a long name to cut it between characters.
+  const part = (start: number, end?: number) => Array.from(name.length > 2 * most ? name.slice(start, end) : name);
+  const beginning = part(0, 2 * most);
+  if (beginning.length <= most && name.length <= 2 * most) return name;
   const end = Math.max(8, Math.floor(most / 2));
-  return `${characters.slice(0, most - end - 1).join("")}…${characters.slice(-end).join("")}`;
+  return `${beginning.slice(0, most - end - 1).join("")}…${part(-2 * most)
+    .slice(-end)
+    .join("")}`;
 }
 
 /** Returns the part of a path after a prefix: a folder's own name in its listing, with its slash. */

@@ -1,11 +1,12 @@
 /** The rows of a folder's table. What is not known yet leaves its cell empty. */
 import { type Entry, isRemoved, type Marks, type SortColumn } from "../model/listing";
-import { count, size, subject } from "../model/text";
+import { count, counted, size, subject } from "../model/text";
 import { Name, Subject, When } from "../parts/basics";
 import { Icon } from "../parts/icons";
 import { Link } from "../parts/navigation";
 import type { Column, Row } from "../parts/table";
 import type { LastChange } from "./folder-last-changes";
+import { knownRows } from "./row-counts";
 
 const TITLES: readonly (readonly [by: SortColumn, title: string, column: Column])[] = [
   ["name", "Name", { title: "Name", kind: "name" }],
@@ -54,7 +55,16 @@ export function rowOf(entry: Entry, { repository, ref, change, failures }: Besid
         {entry.marks ? <MarksOf marks={entry.marks} folder={entry.folder} /> : <Missing sentence={failures.marks} />}
       </span>,
       removed ? "" : <Figure key="size" value={entry.size} show={size} sentence={failures.usage} />,
-      entry.folder ? <Figure key="objects" value={entry.objects} show={count} sentence={failures.usage} /> : "",
+      entry.folder ? (
+        <Figure key="objects" value={entry.objects} show={count} sentence={failures.usage} />
+      ) : (
+        <Figure
+          key="rows"
+          value={knownRows({ repository, path: entry.path, checksum: entry.checksum })}
+          show={(rows) => counted(rows, "row")}
+          sentence=""
+        />
+      ),
       uncommitted ? (
         <span key="change" class="late changed">
           uncommitted

@@ -5,8 +5,6 @@
  * does not hide the others.
  */
 
-import { gunzipSync } from "fflate";
-import { decompress as decompressZstd } from "fzstd";
 import {
   type AsyncBuffer,
   type Compressors,
@@ -15,17 +13,17 @@ import {
   parquetRead,
   type RowGroup,
   type SchemaElement,
-  snappyUncompress,
 } from "hyparquet";
 import { footerRange, type TopColumn, topColumns } from "../model/parquet-file";
 import { readPageHeader } from "../model/parquet-pages";
 import { size } from "../model/text";
+import { compressorsOf } from "./parquet-codecs";
 
 const TAIL_BYTES = 64 << 10;
 const SMALL_CHUNK_BYTES = 128 << 10;
 const MOST_AT_ONCE_BYTES = 1 << 20;
 const MOST_COLUMN_BYTES = 32 << 20;
-const MOST_PAGE_BYTES = 256 << 20;
+const MOST_UNCOMPRESSED_BYTES = 256 << 20;
 const HEADER_BYTES = 4 << 10;
 const MOST_HEADER_BYTES = 1 << 20;
 
@@ -118,13 +116,14 @@ async function readColumn(
   [start, end]: readonly [number, number],
 ): Promise<unknown[]> {
   const flat = column.elements.length === 1 && column.elements[0]?.repetition_type !== "REPEATED";
+  const compressors: Compressors = {};
   const chunks = await Promise.all(
     chunksOf(group, column).map(async (chunk) => {
       const meta = chunk.meta_data;
       if (!meta || chunk.crypto_metadata) throw new Error("it is encrypted");
       const span = spanOf(meta);
       if (span[0] < 0 || span[1] > file.byteLength) throw new Error("the file ends before it; the file is damaged");
-      expectCodec(meta.codec);
+      Object.assign(compressors, await compressorsOf(meta.codec, MOST_UNCOMPRESSED_BYTES));
       if (chunk.offset_index_offset && start > 0) return chunk;
       const bytes = await bytesOfRows(file, span, flat ? end : undefined);
       return { ...chunk, offset_index_offset: undefined, meta_data: { ...meta, total_compressed_size: BigInt(bytes) } };
@@ -145,7 +144,7 @@ async function readColumn(
       useOffsetIndex: true,
       utf8: false,
       parsers: { timestampFromNanoseconds: (value) => value },
-      compressors: COMPRESSORS,
+      compressors,
       onComplete: resolve,
     }).catch(reject);
   });
@@ -197,29 +196,4 @@ function bounded(file: AsyncBuffer): AsyncBuffer {
       return file.slice(start, end);
     },
   };
-}
-
-type Decompress = NonNullable<Compressors["ZSTD"]>;
-
-const limited =
-  (decompress: Decompress): Decompress =>
-  (input, length) => {
-    if (length > MOST_PAGE_BYTES)
-      throw new Error(`a page of it has ${size(length)}, and the page shows up to ${size(MOST_PAGE_BYTES)}`);
-    return decompress(input, length);
-  };
-
-const COMPRESSORS: Compressors = {
-  SNAPPY: limited((input, length) => {
-    const output = new Uint8Array(length);
-    snappyUncompress(input, output);
-    return output;
-  }),
-  GZIP: limited((input, length) => gunzipSync(input, { out: new Uint8Array(length) })),
-  ZSTD: limited((input, length) => decompressZstd(input, new Uint8Array(length))),
-};
-
-function expectCodec(codec: string | undefined): void {
-  if (codec === "UNCOMPRESSED" || (codec !== undefined && codec in COMPRESSORS)) return;
-  throw new Error(`it is compressed with ${codec ?? "something unknown"}, and the page reads Snappy, gzip and Zstandard`);
 }

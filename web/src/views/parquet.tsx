@@ -3,17 +3,19 @@ import type { FileMetaData } from "hyparquet";
 import { useEffect, useState } from "preact/hooks";
 import type { ObjectBytes } from "../api/object-bytes";
 import { describeParquet, type ParquetColumn, type ParquetFile, type TopColumn, topColumns } from "../model/parquet-file";
+import { nullsText, spanText } from "../model/parquet-statistics";
 import { nestedText, valueText } from "../model/parquet-values";
 import { count, counted, shortened, size, visible } from "../model/text";
 import { Failure, Name, Waiting } from "../parts/basics";
 import { useResource } from "../parts/resource";
 import { type Column, type Row, Table } from "../parts/table";
 import { type ColumnValues, readFooter, readRows } from "./parquet-reader";
+import { noteRows } from "./row-counts";
 
 const ROWS = 200;
 const COLUMNS = 50;
 const MOST_CHARACTERS = 200;
-const MOST_HEAD_CHARACTERS = 26;
+const LONGEST_SPAN = 52;
 
 interface ParquetProps {
   readonly object: ObjectBytes;
@@ -26,7 +28,9 @@ interface ParquetProps {
 export function Parquet({ object, view, summarize }: ParquetProps) {
   const footer = useResource(JSON.stringify(object.place), async () => {
     const metadata = await readFooter(object);
-    return { metadata, file: describeParquet(metadata) };
+    const file = describeParquet(metadata);
+    noteRows({ ...object.place, checksum: object.stats.checksum }, file.rows);
+    return { metadata, file };
   });
   const file = footer.value?.file;
   useEffect(() => {
@@ -133,7 +137,7 @@ function Head({ name, column, failure }: HeadProps) {
       <span class="column-name">
         <Name text={name} most={40} /> <span class="hint">{column?.type ?? "nested"}</span>
       </span>
-      <span class="statistic" title={span.length > MOST_HEAD_CHARACTERS * 2 ? span : undefined}>
+      <span class="statistic" title={span.length > LONGEST_SPAN ? span : undefined}>
         {span || "–"}
       </span>
       <span class="statistic">{column ? nullsText(column) : "–"}</span>
@@ -144,24 +148,6 @@ function Head({ name, column, failure }: HeadProps) {
       )}
     </>
   );
-}
-
-/** Smallest and largest value of a column, each shortened; empty where the footer has none. */
-function spanText({ least, largest, element }: ParquetColumn): string {
-  const [from, to] = [least, largest].map((value) => {
-    // Statistics of floating point are shown with six digits, as an order of magnitude.
-    const isFloat = typeof value === "number" && (element.type === "FLOAT" || element.type === "DOUBLE");
-    return isFloat ? String(Number(value.toPrecision(6))) : valueText(value, element);
-  });
-  if (from === undefined || to === undefined) return "";
-  const short = (text: string) => visible(shortened(text, MOST_HEAD_CHARACTERS));
-  return from === to ? short(from) : `${short(from)}…${short(to)}`;
-}
-
-function nullsText({ nulls, values }: ParquetColumn): string {
-  if (nulls === undefined) return "–";
-  const share = nulls && values ? ` ${((nulls / values) * 100).toFixed(1)}%` : "";
-  return `${counted(nulls, "null")}${share}`;
 }
 
 interface CellProps {
