@@ -20,6 +20,7 @@ from tests.infra.tools import CDK, PYTHON, ROOT, environment, require_tools
 from tests.support.patience import PATIENCE
 
 _STOP_SECONDS: Final = 10
+_COMMAND: Final = Path(__file__).with_name("ministack_command.py")
 
 
 class Emulator(msgspec.Struct, frozen=True):
@@ -136,7 +137,7 @@ def launch(folder: Path, **more: str) -> tuple[Emulator, int]:
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "log"
     done = subprocess.run(
-        ["/bin/sh", "-c", 'setsid "$0" > "$1" 2>&1 < /dev/null & echo $!', PYTHON.with_name("ministack"), log],
+        ["/bin/sh", "-c", 'setsid "$0" -P "$1" > "$2" 2>&1 < /dev/null & echo $!', PYTHON, _COMMAND, log],
         env=environment(**own),
         cwd=folder,
         stdout=subprocess.PIPE,

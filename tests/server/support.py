@@ -84,6 +84,21 @@ class Running:
         assert port is not None
         return port
 
+    @property
+    def origin(self) -> str:
+        """Where browsers of this machine find it."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def key_id(self) -> str:
+        """Of an admin's key."""
+        return KEY_ID
+
+    @property
+    def secret(self) -> str:
+        """Of the admin's key."""
+        return SECRET
+
     def ask(
         self,
         method: str,
@@ -117,9 +132,9 @@ class Running:
         return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
 
-def basic() -> str:
-    """The header of the server's key."""
-    return "Basic " + b64encode(f"{KEY_ID}:{SECRET}".encode()).decode()
+def basic(key_id: str = KEY_ID, secret: str = SECRET) -> str:
+    """The header of a key; of the server's by default."""
+    return "Basic " + b64encode(f"{key_id}:{secret}".encode()).decode()
 
 
 def sealing_key_file(folder: Path) -> Path:

@@ -4,15 +4,15 @@ Playwright lives in an environment of its own, ``.venv-web``; elsewhere these te
 """
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pytest
 
-from tests.server.support import KEY_ID, SECRET, Running, started
+from tests.server.support import Answered, Running, started
 from tests.web.story_lake import create_story_lake
 
 if find_spec("playwright") is None:
@@ -34,6 +34,28 @@ OPTIONS: Final = (
 )
 PATIENCE_MS: Final = 20_000
 """How long an expectation may take to come true, in milliseconds, on a busy machine."""
+
+
+class Site(Protocol):
+    """A server of the page, and an admin's key."""
+
+    @property
+    def origin(self) -> str: ...
+
+    @property
+    def key_id(self) -> str: ...
+
+    @property
+    def secret(self) -> str: ...
+
+    def ask(
+        self, method: str, target: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answered:
+        """Send a request with the key."""
+
+    def ask_json(self, method: str, target: str, document: object) -> Answered:
+        """Send a request with the key and a JSON body."""
+
 
 _REPORT: Final = pytest.StashKey[pytest.TestReport]()
 
@@ -74,13 +96,13 @@ class Visit:
     """A person at the page: the page, and the errors that its console showed."""
 
     page: "Page"
-    site: Running
+    site: Site
     errors: list[str] = field(default_factory=list)
 
     @property
     def origin(self) -> str:
         """Where the page is. Presigned URLs for a session follow its host, since the page may connect to no other."""
-        return f"http://127.0.0.1:{self.site.port}"
+        return self.site.origin
 
     def go(self, address: str) -> "Page":
         """Open an address of the page, such as ``/repositories``, and return the page once its screen is there."""
@@ -95,7 +117,7 @@ class Visit:
 
     def sign_in(self) -> None:
         """Get the cookie of a session, as the sign-in's form does."""
-        body = {"access_key_id": KEY_ID, "secret_access_key": SECRET, "session": "window"}
+        body = {"access_key_id": self.site.key_id, "secret_access_key": self.site.secret, "session": "window"}
         answer = self.page.context.request.post(f"{self.origin}/api/v1/auth/login", data=body)
         assert answer.ok, answer.text()
 
@@ -107,7 +129,7 @@ class Visit:
         return answer.json() if answer.body.startswith((b"{", b"[")) else None
 
 
-def open_visit(context: "BrowserContext", site: Running) -> Visit:
+def open_visit(context: "BrowserContext", site: Site) -> Visit:
     """Return a visit in a new window."""
     context.set_default_timeout(PATIENCE_MS)
     visit = Visit(context.new_page(), site)
@@ -130,9 +152,7 @@ def look(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
-def stranger(
-    request: pytest.FixtureRequest, browser: "Browser", site: Running, look: dict[str, Any]
-) -> Iterator[Visit]:
+def stranger(request: pytest.FixtureRequest, browser: "Browser", site: Site, look: dict[str, Any]) -> Iterator[Visit]:
     """A visit of somebody who has not signed in. Its trace is kept if the test fails; an error in the console is a failure."""
     context = browser.new_context(**look)
     context.tracing.start(screenshots=True, snapshots=True)
