@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.gateway.protocol.errors import S3Error
+from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.protocol.head import Head
 from graveler.gateway.protocol.signature import (
     SIGNED_CHUNKS,

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from msgspec import Struct
 
-from graveler.gateway.protocol.errors import S3Error, invalid_argument
+from graveler.gateway.protocol.s3_errors import S3Error, invalid_argument
 from graveler.gateway.protocol.head import Head
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
@@ -53,7 +53,7 @@ _EXPECTED_CREDENTIAL: Final = (
 
 
 class Claim(Struct, frozen=True):
-    """What a request says of its signature; nothing of it is verified.
+    """The signature of a request as its head says it; nothing of it is verified.
 
     ``date`` is the scope's (``20130524``), ``instant`` the request's (``20130524T000000Z``). ``content_sha256`` describes the
     body: the SHA-256 in hexadecimal digits, or one of the constants of this module. ``expires`` is the lifetime of a presigned
@@ -78,7 +78,7 @@ class Claim(Struct, frozen=True):
 
 
 class Payload(Struct, frozen=True):
-    """What a verified signature says of the body. ``content_sha256`` is that of the claim; the other fields are what the
+    """The body as a verified signature describes it. ``content_sha256`` is that of the claim; the other fields are what the
     signatures of chunks are computed from."""
 
     content_sha256: str
@@ -89,17 +89,17 @@ class Payload(Struct, frozen=True):
 
     @property
     def is_chunked(self) -> bool:
-        """Whether the body has the encoding ``aws-chunked``."""
+        """True if the body has the encoding ``aws-chunked``."""
         return self.content_sha256.startswith("STREAMING-")
 
     @property
     def has_signed_chunks(self) -> bool:
-        """Whether each chunk carries a signature."""
+        """True if each chunk carries a signature."""
         return self.content_sha256 in (SIGNED_CHUNKS, SIGNED_CHUNKS_AND_TRAILER)
 
     @property
     def has_trailer(self) -> bool:
-        """Whether a trailer may follow the chunks."""
+        """True if a trailer may follow the chunks."""
         return self.content_sha256 in (SIGNED_CHUNKS_AND_TRAILER, UNSIGNED_CHUNKS_AND_TRAILER)
 
 

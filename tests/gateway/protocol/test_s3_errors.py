@@ -8,7 +8,7 @@ from botocore.session import get_session
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.gateway.protocol.errors import STATUSES, S3Error, error_document, invalid_argument
+from graveler.gateway.protocol.s3_errors import STATUSES, S3Error, error_document, invalid_argument
 from graveler.gateway.protocol.xml_text import escape
 
 _SHAPE = get_session().get_service_model("s3").operation_model("GetObject").output_shape

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from graveler.gateway.protocol.errors import S3Error, invalid_argument
+from graveler.gateway.protocol.s3_errors import S3Error, invalid_argument
 
 _Table = Mapping[str, Mapping[str, str]]
 """Operations by method and by the parameter that names the sub-resource; ``""`` is the resource itself."""
