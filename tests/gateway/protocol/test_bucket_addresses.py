@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graveler.gateway.protocol.bucket_addresses import bucket_and_key
-from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.protocol.head import Head, join_headers
+from graveler.gateway.protocol.s3_errors import S3Error
 
 _DOMAINS = ("localhost", "s3.localhost", "s3.example.com")
 

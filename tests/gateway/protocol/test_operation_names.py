@@ -6,9 +6,9 @@ import pytest
 from botocore.model import OperationModel
 from botocore.session import get_session
 
-from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.protocol.head import Head
 from graveler.gateway.protocol.operation_names import OPERATIONS, operation_of
+from graveler.gateway.protocol.s3_errors import S3Error
 
 _OTHER_NAMES: Final = {
     "GetBucketLifecycle": "GetBucketLifecycleConfiguration",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.protocol.head import Head
+from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.protocol.signature import (
     SIGNED_CHUNKS,
     SIGNED_CHUNKS_AND_TRAILER,

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.protocol.head import Head
+from graveler.gateway.protocol.s3_errors import S3Error
 
 _IPV4: Final = re.compile(r"[0-9.]+")
 

@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 from msgspec import Struct
 
-from graveler.gateway.protocol.s3_errors import S3Error, invalid_argument
 from graveler.gateway.protocol.head import Head
+from graveler.gateway.protocol.s3_errors import S3Error, invalid_argument
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 UNSIGNED: Final = "UNSIGNED-PAYLOAD"
