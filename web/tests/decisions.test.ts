@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decide, decisionFor, formatDecisions, parseDecisions, strategiesOf } from "../src/model/decisions";
+import { decide, decisionFor, formatDecisions, parseDecisions, reachFurther, strategiesOf } from "../src/model/decisions";
 
 test("decisions survive an address, whatever is in a path", () => {
   const decisions = new Map([
@@ -12,10 +12,11 @@ test("decisions survive an address, whatever is in a path", () => {
   expect(parseDecisions("").size).toBe(0);
 });
 
-test("the longest prefix decides", () => {
+test("an object's own decision counts, or else that of the innermost folder", () => {
   const decisions = parseDecisions("s:a/,d:a/b");
   expect(decisionFor(decisions, "a/x")).toEqual(["source", "a/"]);
-  expect(decisionFor(decisions, "a/b.csv")).toEqual(["destination", "a/b"]);
+  expect(decisionFor(decisions, "a/b")).toEqual(["destination", "a/b"]);
+  expect(decisionFor(decisions, "a/b.csv")).toEqual(["source", "a/"]);
   expect(decisionFor(decisions, "c")).toBeUndefined();
 });
 
@@ -24,8 +25,26 @@ test("a decision for a folder replaces those in it, and can be taken back", () =
   expect(formatDecisions(decisions)).toBe("s:a/,s:c");
   expect(formatDecisions(decide(decisions, "a/", undefined))).toBe("s:c");
   expect(formatDecisions(decide(parseDecisions("s:a,s:ab"), "a", "destination"))).toBe("d:a,s:ab");
-  expect(strategiesOf(decide(decisions, "c", "destination"))).toEqual([
+  expect(strategiesOf(decide(decisions, "c", "destination"), ["a/b", "c"])).toEqual([
     { prefix: "a/", strategy: "source-wins" },
     { prefix: "c", strategy: "dest-wins" },
   ]);
+});
+
+test("a decision for an object reaches no other whose path begins so", () => {
+  const decisions = parseDecisions("s:,d:a,d:b/c");
+  const paths = ["b/c", "a/x", "ab", "a", "a/x/y", "b/c.csv"];
+  expect(strategiesOf(decisions, paths)).toEqual([
+    { prefix: "", strategy: "source-wins" },
+    { prefix: "a", strategy: "dest-wins" },
+    { prefix: "b/c", strategy: "dest-wins" },
+    { prefix: "a/x", strategy: "source-wins" },
+    { prefix: "ab", strategy: "source-wins" },
+    { prefix: "b/c.csv", strategy: "source-wins" },
+  ]);
+  expect(strategiesOf(parseDecisions("d:a"), ["a", "ab"])).toEqual([
+    { prefix: "a", strategy: "dest-wins" },
+    { prefix: "ab", strategy: "" },
+  ]);
+  expect([reachFurther(decisions), reachFurther(parseDecisions("s:,d:b/"))]).toEqual([true, false]);
 });

@@ -164,13 +164,6 @@ export const diffBranch = (
   signal?: Signal,
 ) => request<DiffList>("GET", repository(name, "branches", branch, "diff"), { query: { ...query }, signal });
 
-export const summarizeBranch = (
-  name: string,
-  branch: string,
-  query: { prefix?: string; delimiter?: string },
-  signal?: Signal,
-) => request<SummaryDocument>("GET", repository(name, "branches", branch, "diff", "summary"), { query, signal });
-
 export const summarizeDiff = (
   name: string,
   left: string,
@@ -194,10 +187,11 @@ export const previewMerge = (
 export const getReflog = (name: string, branch: string, query: { amount?: number }, signal?: Signal) =>
   request<Reflog>("GET", repository(name, "branches", branch, "reflog"), { query, signal });
 
+/** `most` bounds how many staged changes are read; if there are others, the answer has `more`. */
 export const summarizeUncommitted = (
   name: string,
   branch: string,
-  query: { prefix?: string; delimiter?: string },
+  query: { prefix?: string; delimiter?: string; most?: number },
   signal?: Signal,
 ) => request<SummaryDocument>("GET", repository(name, "branches", branch, "diff", "summary"), { query, signal });
 
@@ -216,11 +210,19 @@ export const commitBranch = (
 export const resetBranch = (name: string, branch: string, body: Pick<ResetCreation, "type"> & { path?: string }) =>
   request<void>("PUT", repository(name, "branches", branch), { body });
 
-export const revertCommit = (
-  name: string,
-  branch: string,
-  body: { ref: string; parent_number: number; commit_overrides?: { message: string } },
-) => request<void>("POST", repository(name, "branches", branch, "revert"), { body });
+/** What a commit is applied to a branch with, or taken back: `parent_number` counts from 1, and is 0 for a commit with one parent. */
+interface Replay {
+  readonly ref: string;
+  readonly parent_number: number;
+  readonly commit_overrides?: { readonly message: string };
+  readonly strategy?: Merge["strategy"];
+}
+
+export const revertCommit = (name: string, branch: string, body: Replay) =>
+  request<void>("POST", repository(name, "branches", branch, "revert"), { body });
+
+export const cherryPick = (name: string, branch: string, body: Replay) =>
+  request<Commit>("POST", repository(name, "branches", branch, "cherry-pick"), { body });
 
 /** Returns the address of an object's bytes, for `requestBytes`, an image or a download. */
 export const objectUrl = (name: string, ref: string, path: string) =>

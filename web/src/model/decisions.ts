@@ -4,9 +4,10 @@ import type { PrefixStrategy } from "../api/schema";
 /** The two ways to decide. */
 export type Side = "source" | "destination";
 
-/** Decisions by prefix; as in a merge, the longest that matches a path decides it. */
+/** Decisions by path: of an object, or of a folder, which ends with a slash or is empty. */
 export type Decisions = ReadonlyMap<string, Side>;
 
+const STRATEGIES = { source: "source-wins", destination: "dest-wins" } as const;
 const CODES: Readonly<Record<string, Side>> = { s: "source", d: "destination" };
 
 /** Returns the decisions of an address: `s:raw%2F,d:notes.txt`. What is not one is left out. */
@@ -28,27 +29,48 @@ export function formatDecisions(decisions: Decisions): string {
     .join(",");
 }
 
-/** Returns the decision for a path, with the prefix that decides; `undefined` where none does. */
-export function decisionFor(decisions: Decisions, path: string): readonly [side: Side, prefix: string] | undefined {
-  let longest: readonly [Side, string] | undefined;
-  for (const [prefix, side] of decisions) {
-    if (path.startsWith(prefix) && (!longest || prefix.length > longest[1].length)) longest = [side, prefix];
-  }
-  return longest;
+/** Returns the decision for a path, with the path of what decides: the object itself, or the innermost folder. `undefined` where none does. */
+export function decisionFor(decisions: Decisions, path: string): readonly [side: Side, by: string] | undefined {
+  return longest(decisions, (decided) => decided === path || (isFolder(decided) && path.startsWith(decided)));
 }
 
 /**
- * Returns decisions with one more for a prefix; `undefined` takes it back. A decision for a folder replaces those for what is in it.
+ * Returns decisions with one more; `undefined` takes it back. A decision for a folder replaces those for what is in it.
  */
 export function decide(decisions: Decisions, prefix: string, side: Side | undefined): Decisions {
-  const folder = prefix === "" || prefix.endsWith("/");
+  const folder = isFolder(prefix);
   const rest = [...decisions].filter(([other]) => (folder ? !other.startsWith(prefix) : other !== prefix));
   return new Map(side ? [...rest, [prefix, side]] : rest);
 }
 
-/** Returns the decisions as a merge's `strategies`. */
-export function strategiesOf(decisions: Decisions): PrefixStrategy[] {
-  return [...decisions].map(([prefix, side]) => ({ prefix, strategy: side === "source" ? "source-wins" : "dest-wins" }));
+/** Returns whether decisions for objects, as a merge's `strategies`, would also hold for conflicts that `strategiesOf` is not told of. */
+export function reachFurther(decisions: Decisions): boolean {
+  return [...decisions.keys()].some((path) => !isFolder(path));
+}
+
+/**
+ * Returns the decisions as a merge's `strategies`. Each of these holds for all paths that begin with its prefix, unless a longer one does: so
+ * those of `paths`, the paths of conflicts, that begin with the path of another object get one of their own.
+ */
+export function strategiesOf(decisions: Decisions, paths: readonly string[]): PrefixStrategy[] {
+  const sides = new Map<string, Side | undefined>(decisions);
+  for (const path of [...paths].sort()) {
+    const side = decisionFor(decisions, path)?.[0];
+    if (longest(sides, (prefix) => path.startsWith(prefix))?.[0] !== side) sides.set(path, side);
+  }
+  return [...sides].map(([prefix, side]) => ({ prefix, strategy: side ? STRATEGIES[side] : "" }));
+}
+
+function isFolder(path: string): boolean {
+  return path === "" || path.endsWith("/");
+}
+
+/** Returns the side of the longest of the paths that match. */
+function longest<S>(sides: ReadonlyMap<string, S>, matches: (path: string) => boolean): readonly [S, string] | undefined {
+  let innermost: readonly [S, string] | undefined;
+  for (const [path, side] of sides)
+    if (matches(path) && (!innermost || path.length > innermost[1].length)) innermost = [side, path];
+  return innermost;
 }
 
 function decoded(text: string): string | undefined {

@@ -23,6 +23,7 @@ import { Icon } from "../parts/icons";
 import { Link } from "../parts/navigation";
 import { type Column, type Row, Table } from "../parts/table";
 import { ObjectChange } from "./change-object";
+import { PrefixField } from "./change-prefix";
 import type { ChangeSource } from "./change-source";
 import { Bar, Marks, TotalsLine } from "./change-totals";
 import "./change.css";
@@ -60,12 +61,7 @@ export function Change({ source, address, action }: ChangeProps) {
       {top.sums && <TotalsLine totals={top.sums.total} />}
       {!top.sums && top.sumsError === undefined && <Waiting>Summing up the change…</Waiting>}
       {top.sumsError !== undefined && <Failure error={top.sumsError} />}
-      {prefix && (
-        <p>
-          Only what begins with <Name text={prefix} />.{" "}
-          <Link to={{ ...address, query: { ...address.query, prefix: "" } }}>Show everything</Link>
-        </p>
-      )}
+      {(prefix || (top.sums && changedObjects(top.sums.total) > 1)) && <PrefixField prefix={prefix} />}
       {top.error !== undefined && <Failure error={top.error} retry={() => tree.load(prefix)} />}
       {file && opened < 0 && settled && (
         <section class="detail" aria-label={file}>

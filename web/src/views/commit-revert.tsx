@@ -7,6 +7,7 @@ import { counted } from "../model/text";
 import { CommitId, Failure, Name, Subject, Waiting, When } from "../parts/basics";
 import { go, useTitle } from "../parts/navigation";
 import { useResource } from "../parts/resource";
+import { ConflictChoice, chosenParent, chosenStrategy, ParentChoice } from "./commit-replay";
 
 /** A form for the commits that the address names, with commas between them. They are reverted in that order. */
 export function Revert({ address }: { readonly address: Address }) {
@@ -45,11 +46,12 @@ function RevertForm({
   const revert = async (form: HTMLFormElement) => {
     const fields = new FormData(form);
     const message = String(fields.get("message") ?? "").trim();
-    for (const { id } of rest) {
+    for (const commit of rest) {
       await revertCommit(repository, branch, {
-        ref: id,
-        parent_number: Number(fields.get(`parent ${id}`) ?? 0),
+        ref: commit.id,
+        parent_number: chosenParent(fields, commit),
         ...(message && { commit_overrides: { message } }),
+        ...chosenStrategy(fields),
       });
       setReverted((before) => before + 1);
     }
@@ -72,7 +74,7 @@ function RevertForm({
             <CommitId repository={repository} id={commit.id} /> <Subject message={commit.message} />,{" "}
             <Name text={commit.committer || "–"} most={40} />, <When time={commit.creation_date} />
             {number < reverted && " – reverted"}
-            {commit.parents.length > 1 && <ParentChoice commit={commit} />}
+            <ParentChoice commit={commit} title="A merge: go back to" />
           </li>
         ))}
       </ul>
@@ -83,27 +85,12 @@ function RevertForm({
         </label>
       )}
       {error !== undefined && <Failure error={error} />}
+      <ConflictChoice error={error} branch={branch} source="what was there before the commit" />
       <div>
         <button type="submit" class="primary" disabled={busy || !rest.length}>
           {busy ? "Reverting…" : `Revert ${counted(rest.length, "commit")} on ${branch}`}
         </button>
       </div>
     </form>
-  );
-}
-
-/** A merge is undone against one of its parents. */
-function ParentChoice({ commit }: { readonly commit: Commit }) {
-  return (
-    <label>
-      A merge: go back to
-      <select name={`parent ${commit.id}`}>
-        {commit.parents.map((id, index) => (
-          <option key={id} value={index + 1}>
-            parent {index + 1}, {id.slice(0, 7)}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }

@@ -7,11 +7,16 @@ import { shortId, subject } from "../model/text";
 import { CommitId, Copy, Failure, Name, Waiting, When } from "../parts/basics";
 import { Link, useTitle } from "../parts/navigation";
 import { useResource } from "../parts/resource";
+import { BranchFrom } from "./branch-creation";
 import { Change } from "./change";
 import { betweenRefs, ofFirstCommit } from "./change-source";
+import { CherryPick } from "./commit-pick";
 import { isWriter } from "./session";
 import { useShownRef } from "./shown-ref";
 import "./commit.css";
+
+/** The metadata of a cherry-pick that names the commit that was picked. */
+const PICKED = "cherry-pick-origin";
 
 /** The commit that the address names. `parent` in the address (from 1) is the parent that it is compared with. */
 export function CommitScreen({ address }: { readonly address: Address }) {
@@ -66,6 +71,8 @@ function CommitHead({ address, commit }: { readonly address: Address; readonly c
           {ref && isWriter.value && (
             <Link to={{ screen: "revert", repository, subject: ref, query: { commits: commit.id } }}>Revert on {ref}</Link>
           )}
+          {isWriter.value && <CherryPick repository={repository} commit={commit} />}
+          {isWriter.value && <BranchFrom repository={repository} source={commit.id} isCommit />}
         </nav>
       </div>
       {rest && <pre class="message-body">{rest}</pre>}
@@ -91,7 +98,7 @@ function CommitHead({ address, commit }: { readonly address: Address; readonly c
               <Name text={name} />
             </dt>
             <dd key={`value ${name}`}>
-              <Name text={value} most={400} />
+              {name === PICKED ? <CommitId repository={repository} id={value} /> : <Name text={value} most={400} />}
             </dd>
           </>
         ))}

@@ -11,6 +11,7 @@ import {
   decisionFor,
   formatDecisions,
   parseDecisions,
+  reachFurther,
   type Side,
   strategiesOf,
 } from "../model/decisions";
@@ -71,7 +72,16 @@ export function MergePanel({ address, base, source, basis, look }: MergeProps) {
         />
       )}
       {!isWriter.value ? null : base.type === "branch" ? (
-        <MergeForm address={address} base={base} source={source} decisions={decisions} open={open} look={look} />
+        <MergeForm
+          address={address}
+          base={base}
+          source={source}
+          decisions={decisions}
+          paths={conflicts.items.map(({ path }) => path)}
+          more={conflicts.more}
+          open={open}
+          look={look}
+        />
       ) : (
         <p class="hint">{base.id} is no branch: choose one as the base to merge into it.</p>
       )}
@@ -242,11 +252,14 @@ interface FormProps {
   readonly base: RefDescription;
   readonly source: RefDescription;
   readonly decisions: Decisions;
+  /** The paths of the conflicts that are loaded; `more` loads others. */
+  readonly paths: readonly string[];
+  readonly more: (() => void) | undefined;
   readonly open: number;
   readonly look: () => void;
 }
 
-function MergeForm({ address, base, source, decisions, open, look }: FormProps) {
+function MergeForm({ address, base, source, decisions, paths, more, open, look }: FormProps) {
   const { repository } = address;
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
@@ -257,7 +270,7 @@ function MergeForm({ address, base, source, decisions, open, look }: FormProps) 
     setError(undefined);
     mergeRefs(repository, source.id, base.id, {
       ...(message && { message }),
-      strategies: strategiesOf(decisions),
+      strategies: strategiesOf(decisions, paths),
       expected_head: source.commit_id,
       expected_destination: base.commit_id,
     })
@@ -274,6 +287,14 @@ function MergeForm({ address, base, source, decisions, open, look }: FormProps) 
       <button type="submit" class="primary" disabled={busy || open > 0}>
         {open ? `Decide ${counted(open, "conflict")}` : busy ? "Merging…" : `Merge into ${base.id}`}
       </button>
+      {more && reachFurther(decisions) && (
+        <p>
+          Not all conflicts are loaded. What you decided for an object would also hold for those of them whose paths begin so.{" "}
+          <button type="button" onClick={more}>
+            Load more
+          </button>
+        </p>
+      )}
       {error !== undefined && <Failure error={error} />}
       {moved && (
         <p>

@@ -1,19 +1,18 @@
 /** Two refs beside one another: what merging one into the other would bring, or all differences. */
 import { useCallback, useMemo } from "preact/hooks";
-import { findMergeBase, getRef, listBranches } from "../api/endpoints";
+import { findMergeBase, getRef } from "../api/endpoints";
 import type { MergeBase, RefDescription } from "../api/schema";
 import type { Address } from "../model/addresses";
 import { shortId } from "../model/text";
 import { CommitId, Failure, Name, Waiting } from "../parts/basics";
 import { setQuery, useTitle } from "../parts/navigation";
 import { useResource } from "../parts/resource";
+import { BranchOptions } from "./branch-options";
 import { Change } from "./change";
 import { betweenRefs, sinceBase } from "./change-source";
 import { MergePanel } from "./compare-merge";
 import { useShownRef } from "./shown-ref";
 import "./compare.css";
-
-const BRANCHES = 1000;
 
 /** Both refs as they were resolved together, with the base of a merge. */
 interface Pair {
@@ -61,7 +60,6 @@ function Refs({
   readonly source: string;
   readonly three: boolean;
 }) {
-  const branches = useResource(repository, (signal) => listBranches(repository, { amount: BRANCHES }, signal));
   const change = (changes: Readonly<Record<string, string>>) => setQuery({ ...changes, file: "", prefix: "", take: "" });
   const input = (name: "ref" | "compare", value: string, title: string) => (
     <label>
@@ -93,11 +91,7 @@ function Refs({
           </option>
         </select>
       </label>
-      <datalist id="compare-refs">
-        {branches.value?.results.map(({ id }) => (
-          <option key={id} value={id} />
-        ))}
-      </datalist>
+      <BranchOptions repository={repository} id="compare-refs" />
     </div>
   );
 }

@@ -1,5 +1,5 @@
 /** What is known of a folder: its listing first, then counts, marks and last changes, each by itself. */
-import { diffBranch, getUsage, summarizeBranch } from "../api/endpoints";
+import { diffBranch, getUsage, summarizeUncommitted } from "../api/endpoints";
 import { sentenceOf } from "../api/errors";
 import type { UsageDocument, UsagePartDocument } from "../api/schema";
 import { type Entry, marksOf, rowsOf } from "../model/listing";
@@ -65,7 +65,7 @@ function useMarks(repository: string, ref: string, prefix: string, key: string |
     const query = { prefix, delimiter: "/" };
     const [changes, summary] = await Promise.all([
       diffBranch(repository, ref, { ...query, amount: 1000 }, signal),
-      summarizeBranch(repository, ref, query, signal),
+      summarizeUncommitted(repository, ref, query, signal),
     ]);
     return marksOf(changes.results, summary.results);
   });

@@ -15,6 +15,7 @@ import { SECTIONS } from "./sections";
 import { askToSignIn, onSignInElsewhere, user } from "./session";
 import { type ShownRef, ShownRefContext, useLoadedRef, useShownRef } from "./shown-ref";
 import { SignInOver } from "./sign-in";
+import { UncommittedCount } from "./uncommitted-count";
 import { User } from "./user";
 
 /** Draws the frame around a screen. */
@@ -108,6 +109,7 @@ function Sections({ address, shown }: { readonly address: Address; readonly show
             aria-current={includes.includes(address.screen) ? "page" : undefined}
           >
             {title}
+            {screen === "uncommitted" && <UncommittedCount repository={repository} shown={shown} />}
           </Link>
         ))}
       </nav>

@@ -15,12 +15,14 @@ import { pageOf, usePages } from "../parts/pages";
 import { type Column, type Row, Table } from "../parts/table";
 import { Marks } from "./change-totals";
 import { GraphCell } from "./history-graph";
+import { isWriter } from "./session";
 import { useShownRef } from "./shown-ref";
 import "./history.css";
 
 const FIRST_PAGE = 200;
 const FURTHER_PAGE = 500;
 const MOST_REFS = 3;
+const MOST_REVERTED = 50;
 const FIELDS = "id,parents,message,committer,creation_date,refs";
 const FILTERS = ["path", "author", "text", "since"] as const;
 
@@ -58,7 +60,7 @@ export function History({ address }: { readonly address: Address }) {
   const rest = useCallback((first: number, end: number) => changes.load(log.items.slice(first, end)), [changes, log.items]);
   const failure = error ?? log.error;
   const columns: readonly Column[] = [
-    { title: <span class="unseen">Compare</span>, kind: "mark" },
+    { title: <span class="unseen">Select</span>, kind: "mark" },
     ...(graph ? [{ title: <span class="unseen">Graph</span>, kind: "mark" } as const] : []),
     { title: "Message", kind: "name" },
     { title: "Committer" },
@@ -68,9 +70,7 @@ export function History({ address }: { readonly address: Address }) {
     { title: "Commit" },
   ];
   const select = (commit: Logged) =>
-    setSelected((before) =>
-      before.includes(commit) ? before.filter((other) => other !== commit) : [...before, commit].slice(-2),
-    );
+    setSelected((before) => (before.includes(commit) ? before.filter((other) => other !== commit) : [...before, commit]));
   const row = (number: number): Row => {
     const commit = log.items[number] as Logged;
     const graphRow = graph?.rows[number];
@@ -80,12 +80,12 @@ export function History({ address }: { readonly address: Address }) {
         <input
           key="select"
           type="checkbox"
-          aria-label={`Compare ${commit.id.slice(0, 7)}`}
+          aria-label={`Select ${commit.id.slice(0, 7)}`}
           checked={selected.includes(commit)}
           onChange={() => select(commit)}
         />,
         ...(graph ? [graphRow && <GraphCell key="graph" row={graphRow} lanes={graph.lanes} />] : []),
-        <Message key="message" repository={repository} commit={commit} />,
+        <Message key="message" repository={repository} gitRef={ref ?? ""} commit={commit} />,
         commit.committer && <Name key="committer" text={commit.committer} most={24} />,
         <When key="when" time={commit.creation_date} />,
         <ChangedObjects key="objects" change={changes.of(commit.id)} />,
@@ -102,7 +102,7 @@ export function History({ address }: { readonly address: Address }) {
       <div class="heading">
         <h1>History</h1>
         <Filters query={query} />
-        <CompareSelected repository={repository} selected={selected} order={log.items} />
+        <Selected repository={repository} selected={selected} order={log.items} prefix={query.path ?? ""} />
       </div>
       {query.after && (
         <p>
@@ -202,10 +202,17 @@ function ChangedBytes({ change }: { readonly change: Signal<Change | undefined> 
   return value && !("failure" in value) ? sizeChange(growth(value)) : null;
 }
 
-function Message({ repository, commit }: { readonly repository: string; readonly commit: Logged }) {
+interface MessageProps {
+  readonly repository: string;
+  /** The ref of the log, which the commit's page goes on with. */
+  readonly gitRef: string;
+  readonly commit: Logged;
+}
+
+function Message({ repository, gitRef, commit }: MessageProps) {
   return (
     <div class="message">
-      <Link to={{ screen: "commit", repository, subject: commit.id }}>
+      <Link to={{ screen: "commit", repository, subject: commit.id, query: { ref: gitRef } }}>
         <Subject message={commit.message} />
       </Link>
       {commit.refs?.slice(0, MOST_REFS).map(({ type, id }) => (
@@ -248,24 +255,35 @@ function Filters({ query }: { readonly query: Address["query"] }) {
   );
 }
 
-/** A link that compares the two selected commits, the older one first. */
-function CompareSelected({
+/** What can be done with the selected commits: two are compared, the older one first; any number is reverted, the newest first. */
+function Selected({
   repository,
   selected,
   order,
+  prefix,
 }: {
   readonly repository: string;
   readonly selected: readonly Logged[];
   readonly order: readonly Logged[];
+  /** The beginning of the paths that the log is about. */
+  readonly prefix: string;
 }) {
-  const [older, newer] = [...selected].sort((left, right) => order.indexOf(right) - order.indexOf(left));
+  const { ref, description } = useShownRef();
+  const newestFirst = [...selected].sort((left, right) => order.indexOf(left) - order.indexOf(right));
+  const [newer, older, third] = newestFirst;
   const target: Target | undefined =
-    older && newer ? { screen: "compare", repository, query: { ref: older.id, compare: newer.id, mode: "two" } } : undefined;
+    older && newer && !third
+      ? { screen: "compare", repository, query: { ref: older.id, compare: newer.id, mode: "two", prefix } }
+      : undefined;
   useKeys({ x: selectRow, ...(target && { c: () => go(target) }) });
-  if (!target) return <span class="hint compare-selected">Select two commits to compare them</span>;
+  if (!newer) return <span class="hint selected-commits">Select commits to compare or revert them</span>;
+  const commits = newestFirst.map(({ id }) => id).join(",");
   return (
-    <span class="compare-selected">
-      <Link to={target}>Compare 2 selected</Link>
+    <span class="selected-commits">
+      {target && <Link to={target}>Compare 2 selected</Link>}
+      {ref !== null && description?.type === "branch" && isWriter.value && selected.length <= MOST_REVERTED && (
+        <Link to={{ screen: "revert", repository, subject: ref, query: { commits } }}>Revert {selected.length} selected</Link>
+      )}
     </span>
   );
 }

@@ -11,7 +11,9 @@ import { Icon } from "../parts/icons";
 import { useKeys } from "../parts/keys";
 import { go, href, Link, type Target } from "../parts/navigation";
 import { utc } from "../parts/settings";
+import { BranchFrom } from "./branch-creation";
 import { noteRef, RefPicker } from "./ref-picker";
+import { isWriter } from "./session";
 import { type ShownRef, useShownRef } from "./shown-ref";
 
 const inBar = signal<ComponentChildren>(null);
@@ -72,6 +74,9 @@ export function RefBar({ address }: { readonly address: Address }) {
           {ref !== null && (time || description?.type === "branch") && (
             <AsOf key={ref} branch={time?.branch ?? ref} time={time} choose={choose} />
           )}
+          {description && isWriter.value && !description.read_only && SHOWS_REF.includes(address.screen) && (
+            <BranchFrom repository={address.repository} source={description.id} isCommit={description.type === "commit"} />
+          )}
           {description && <PermanentLink address={address} description={description} />}
         </span>
       </section>
@@ -83,6 +88,7 @@ export function RefBar({ address }: { readonly address: Address }) {
   );
 }
 
+const SHOWS_REF = ["objects", "object", "commits", "uncommitted"];
 const WITH_PATH = ["objects", "object"];
 
 function Path({ address, ref_ }: { readonly address: Address; readonly ref_: string }) {
