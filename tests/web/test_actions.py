@@ -110,9 +110,15 @@ def test_a_revert_that_meets_a_conflict_takes_a_side(visit: Visit, branch: str) 
     assert b"4,400" in read(visit, branch, "prices.csv")
 
 
-@pytest.mark.parametrize("screen", ["objects?ref=fix&path=events/", "commits?ref=fix", "commits/fix?ref=main"])
-def test_a_branch_begins_where_one_is(visit: Visit, screen: str) -> None:
-    name = "from-" + re.sub("[^a-z]+", "-", screen)
+@pytest.mark.parametrize(
+    ("screen", "name"),
+    [
+        ("objects?ref=fix&path=events/", "begun-in-a-folder"),
+        ("commits?ref=fix", "begun-in-the-log"),
+        ("commits/fix?ref=main", "begun-at-a-commit"),
+    ],
+)
+def test_a_branch_begins_where_one_is(visit: Visit, screen: str, name: str) -> None:
     page = visit.go(f"/repositories/sales/{screen}")
     page.get_by_role("button", name="Branch from here").click()
     page.get_by_label("Name", exact=True).fill("main")
@@ -170,3 +176,11 @@ def test_a_decision_for_an_object_decides_no_other(visit: Visit, branch: str) ->
         f"notes.txt of {branch}".encode(),
         f"notes/a.txt of {branch}".encode(),
     ]
+
+
+def test_the_log_is_narrowed_to_the_last_hours(visit: Visit) -> None:
+    page = visit.go("/repositories/sales/commits?ref=main&since=8h")
+    page.get_by_role("link", name="Load prices").wait_for()
+    expect(page.locator("tbody tr")).not_to_have_count(19)
+    expect(page.get_by_label("Since")).to_have_value("8h")
+    expect(page.get_by_role("link", name="Load hour 3")).to_have_count(0)

@@ -83,5 +83,6 @@ describe("names", () => {
 test("a day begins at midnight of the reader's zone", () => {
   expect(new Date(startOf("2026-11-03")).getHours()).toBe(0);
   expect(startOf("2026-11-03")).toMatch(/^2026-11-0[23]T\d\d:\d\d:00\.000Z$/);
-  expect(startOf("2026-11-03T12:00:00Z")).toBe("2026-11-03T12:00:00Z");
+  expect(startOf("2026-11-03", true)).toBe("2026-11-03T00:00:00.000Z");
+  expect([startOf("2026-11-03T12:00:00Z"), startOf("3d")]).toEqual(["2026-11-03T12:00:00Z", "3d"]);
 });

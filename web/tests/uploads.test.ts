@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { PART_BYTES, partsOf, sumOf, type Upload, withChange, withFiles } from "../src/model/uploads";
+import { listedUploads, PART_BYTES, partsOf, sumOf, type Upload, withChange, withFiles } from "../src/model/uploads";
 
 const GIB = 2 ** 30;
 
@@ -48,4 +48,12 @@ describe("uploads", () => {
       ["a", 11, "waiting", ""],
     ]);
   });
+});
+
+test("of many uploads those that failed and those that are sent are listed first", () => {
+  const states = ["waiting", "done", "sending", "cancelled", "waiting", "failed", "waiting"] as const;
+  const uploads = states.map((state, number) => ({ path: String(number), size: 1, sent: 0, state, problem: "" }));
+  const { shown, others } = listedUploads(uploads, 3);
+  expect([shown.map(({ path }) => path), others]).toEqual([["5", "2", "0"], 2]);
+  expect(listedUploads(uploads, 20).others).toBe(0);
 });

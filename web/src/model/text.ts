@@ -75,9 +75,14 @@ export function exactTime(time: number, utc = false): string {
   return TIMES[utc ? 1 : 0].format(time * 1000);
 }
 
-/** Returns the time at which a day such as `2026-11-03` begins for the reader, as the API takes it; any other text stays as it is. */
-export function startOf(day: string): string {
-  return /^\d{4}-\d\d-\d\d$/.test(day) ? new Date(`${day}T00:00`).toISOString() : day;
+/** Returns whether text is a day such as `2026-11-03`. */
+export function isDay(text: string): boolean {
+  return /^\d{4}-\d\d-\d\d$/.test(text);
+}
+
+/** Returns the time at which a day begins, in the reader's zone or in UTC, as the API takes it; any other text stays as it is. */
+export function startOf(day: string, utc = false): string {
+  return isDay(day) ? new Date(`${day}T00:00${utc ? "Z" : ""}`).toISOString() : day;
 }
 
 /** Returns the first digits of an ID: 7, or 12 where there is room. */

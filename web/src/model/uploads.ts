@@ -50,6 +50,17 @@ export function sumOf(uploads: readonly Upload[]): UploadSum {
   };
 }
 
+const LISTED: readonly UploadState[] = ["failed", "sending", "waiting"];
+
+/** Returns the uploads to list: those that failed, that are sent and that wait, `most` in all, and the number of the others. */
+export function listedUploads(
+  uploads: readonly Upload[],
+  most: number,
+): { readonly shown: readonly Upload[]; readonly others: number } {
+  const unfinished = LISTED.flatMap((state) => uploads.filter((upload) => upload.state === state));
+  return { shown: unfinished.slice(0, most), others: Math.max(0, unfinished.length - most) };
+}
+
 /** Returns uploads with a change of one of them. */
 export function withChange(uploads: readonly Upload[], path: string, change: Partial<Upload>): readonly Upload[] {
   return uploads.map((upload) => (upload.path === path ? { ...upload, ...change } : upload));

@@ -4,14 +4,15 @@ import { useRef, useState } from "preact/hooks";
 import { createBranch } from "../api/endpoints";
 import { isAbort, sentenceOf } from "../api/errors";
 import { uploadFile } from "../api/uploads";
-import { nameIn, size } from "../model/text";
-import { sumOf, type Upload, withChange, withFiles } from "../model/uploads";
+import { counted, nameIn, size } from "../model/text";
+import { listedUploads, sumOf, type Upload, withChange, withFiles } from "../model/uploads";
 import { Failure, Name } from "../parts/basics";
 import { Icon } from "../parts/icons";
 import { setQuery } from "../parts/navigation";
 import { useShownRef } from "./shown-ref";
 
-const FILES_AT_ONCE = 2;
+const FILES_AT_ONCE = 4;
+const MOST_LISTED = 20;
 
 interface DropAreaProps {
   readonly repository: string;
@@ -27,7 +28,8 @@ export function DropArea({ repository, gitRef, path, done, children }: DropAreaP
   const { description, reload } = useShownRef();
   const [over, setOver] = useState(false);
   const [offered, setOffered] = useState(false);
-  const { uploads, add, retry, cancel, clear } = useUploads(repository, gitRef, () => {
+  const [unread, setUnread] = useState<unknown>();
+  const { uploads, add, ...actions } = useUploads(repository, gitRef, () => {
     done();
     reload();
   });
@@ -39,7 +41,8 @@ export function DropArea({ repository, gitRef, path, done, children }: DropAreaP
   const drop = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
-    if (event.dataTransfer) filesOf(event.dataTransfer).then(accept, () => accept([]));
+    setUnread(undefined);
+    if (event.dataTransfer) filesOf(event.dataTransfer).then(accept, setUnread);
   };
   const drag = (event: DragEvent) => {
     if (!event.dataTransfer?.types.includes("Files")) return;
@@ -73,7 +76,8 @@ export function DropArea({ repository, gitRef, path, done, children }: DropAreaP
       {offered && description && !writable && (
         <BranchOffer repository={repository} gitRef={gitRef} readOnly={description.read_only} close={() => setOffered(false)} />
       )}
-      {uploads.length > 0 && <UploadList uploads={uploads} folder={path} retry={retry} cancel={cancel} clear={clear} />}
+      {unread !== undefined && <Failure error={unread} />}
+      {uploads.length > 0 && <UploadList uploads={uploads} folder={path} {...actions} />}
       {children}
     </div>
   );
@@ -84,7 +88,7 @@ interface PlacedFile {
   readonly file: File;
 }
 
-/** Uploads of this visit, two files at a time. */
+/** Uploads of this visit, some files at a time. */
 function useUploads(repository: string, branch: string, arrived: () => void) {
   const [uploads, setUploads] = useState<readonly Upload[]>([]);
   const files = useRef(new Map<string, { readonly file: File; readonly branch: string; readonly abort: AbortController }>());
@@ -126,6 +130,11 @@ function useUploads(repository: string, branch: string, arrived: () => void) {
     }
     next();
   };
+  const cancel = (path: string) => {
+    waiting.current = waiting.current.filter((candidate) => candidate !== path);
+    files.current.get(path)?.abort.abort();
+    change(path, { state: "cancelled" });
+  };
   return {
     uploads,
     add: (placed: readonly PlacedFile[]) => {
@@ -144,10 +153,9 @@ function useUploads(repository: string, branch: string, arrived: () => void) {
       change(path, { state: "waiting", problem: "" });
       start([{ path, file: placed.file }]);
     },
-    cancel: (path: string) => {
-      waiting.current = waiting.current.filter((candidate) => candidate !== path);
-      files.current.get(path)?.abort.abort();
-      change(path, { state: "cancelled" });
+    cancel,
+    cancelAll: () => {
+      for (const path of [...files.current.keys()]) cancel(path);
     },
     clear: () => setUploads((before) => before.filter(({ state }) => state === "waiting" || state === "sending")),
   };
@@ -158,43 +166,50 @@ interface UploadListProps {
   readonly folder: string;
   readonly retry: (path: string) => void;
   readonly cancel: (path: string) => void;
+  readonly cancelAll: () => void;
   readonly clear: () => void;
 }
 
-function UploadList({ uploads, folder, retry, cancel, clear }: UploadListProps) {
+function UploadList({ uploads, folder, retry, cancel, cancelAll, clear }: UploadListProps) {
   const sum = sumOf(uploads);
+  const { shown, others } = listedUploads(uploads, MOST_LISTED);
   return (
     <section aria-label="Uploads">
       <p role="status">
         {sum.done} of {sum.files} uploaded, {size(sum.sent)} of {size(sum.bytes)}
         {sum.failed > 0 && `, ${sum.failed} failed`}{" "}
-        {!sum.running && (
+        {sum.running ? (
+          sum.files > 1 && (
+            <button type="button" class="quiet" onClick={cancelAll}>
+              Cancel all
+            </button>
+          )
+        ) : (
           <button type="button" class="quiet" onClick={clear}>
             Close
           </button>
         )}
       </p>
       <ul class="upload-list">
-        {uploads
-          .filter(({ state }) => state !== "done" && state !== "cancelled")
-          .map((upload) => (
-            <li key={upload.path}>
-              <Name text={nameIn(upload.path, folder)} most={60} />
-              {upload.state === "failed" ? (
-                <>
-                  <span class="removed">{upload.problem}</span>
-                  <button type="button" onClick={() => retry(upload.path)}>
-                    Try again
-                  </button>
-                </>
-              ) : (
-                <progress max={Math.max(1, upload.size)} value={upload.sent} aria-label="Sent" />
-              )}
-              <button type="button" class="quiet" onClick={() => cancel(upload.path)}>
-                Cancel
-              </button>
-            </li>
-          ))}
+        {shown.map((upload) => (
+          <li key={upload.path}>
+            <Name text={nameIn(upload.path, folder)} most={60} />
+            {upload.state === "failed" ? (
+              <>
+                <span class="removed">{upload.problem}</span>
+                <button type="button" onClick={() => retry(upload.path)}>
+                  Try again
+                </button>
+              </>
+            ) : (
+              <progress max={Math.max(1, upload.size)} value={upload.sent} aria-label="Sent" />
+            )}
+            <button type="button" class="quiet" onClick={() => cancel(upload.path)}>
+              Cancel
+            </button>
+          </li>
+        ))}
+        {others > 0 && <li class="hint">and {counted(others, "file")} more</li>}
       </ul>
     </section>
   );
@@ -241,16 +256,27 @@ interface DroppedFile {
 async function filesOf(transfer: DataTransfer): Promise<DroppedFile[]> {
   const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? []);
   if (!entries.length) return [...transfer.files].map((file) => ({ name: file.name, file }));
-  return (await Promise.all(entries.map((entry) => filesIn(entry, "")))).flat();
+  return (await Promise.all(entries.map((entry) => filesIn(entry, ""))))
+    .flat()
+    .sort((left, right) => (left.name < right.name ? -1 : 1));
+}
+
+/** Not every browser has the classes of entries as globals. */
+function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
+  return entry.isFile;
+}
+
+function isDirectory(entry: FileSystemEntry): entry is FileSystemDirectoryEntry {
+  return entry.isDirectory;
 }
 
 async function filesIn(entry: FileSystemEntry, folder: string): Promise<DroppedFile[]> {
   const name = folder + entry.name;
-  if (entry instanceof FileSystemFileEntry) {
+  if (isFile(entry)) {
     const file = await new Promise<File>((resolve, reject) => entry.file(resolve, reject));
     return [{ name, file }];
   }
-  if (!(entry instanceof FileSystemDirectoryEntry)) return [];
+  if (!isDirectory(entry)) return [];
   const reader = entry.createReader();
   const files: DroppedFile[] = [];
   // A reader gives its entries a hundred at a time.

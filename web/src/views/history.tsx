@@ -7,11 +7,12 @@ import type { LoggedCommit, Totals } from "../api/schema";
 import type { Address } from "../model/addresses";
 import { growth, NO_CHANGE } from "../model/changes";
 import { Graph } from "../model/graph";
-import { sizeChange, startOf } from "../model/text";
+import { isDay, sizeChange, startOf } from "../model/text";
 import { CommitId, Copy, Failure, Name, Subject, Waiting, When } from "../parts/basics";
 import { useKeys } from "../parts/keys";
 import { go, Link, setQuery, type Target, useTitle } from "../parts/navigation";
 import { pageOf, usePages } from "../parts/pages";
+import { utc } from "../parts/settings";
 import { type Column, type Row, Table } from "../parts/table";
 import { Marks } from "./change-totals";
 import { GraphCell } from "./history-graph";
@@ -37,7 +38,7 @@ export function History({ address }: { readonly address: Address }) {
   const filters = FILTERS.map((name) => query[name] ?? "");
   const filtered = filters.some(Boolean);
   const log = usePages<Logged>(
-    ref === null ? null : JSON.stringify([repository, ref, query.after ?? "", ...filters]),
+    ref === null ? null : JSON.stringify([repository, ref, query.after ?? "", ...filters, utc.value]),
     async (after, signal) => {
       const [path = "", author = "", text = "", since = ""] = filters;
       const page = await listCommits(
@@ -45,7 +46,7 @@ export function History({ address }: { readonly address: Address }) {
         ref ?? "",
         {
           ...{ fields: FIELDS, amount: after ? FURTHER_PAGE : FIRST_PAGE, after: after || query.after },
-          ...{ author, text, since: startOf(since) },
+          ...{ author, text, since: startOf(since, utc.value) },
           ...(path && { prefixes: [path.endsWith("/") ? path : `${path}/`], objects: path.endsWith("/") ? [] : [path] }),
         },
         signal,
@@ -250,7 +251,13 @@ function Filters({ query }: { readonly query: Address["query"] }) {
       <input type="search" key={`path ${query.path}`} {...input("path", "Object or folder")} />
       <input type="search" key={`author ${query.author}`} {...input("author", "Committer")} />
       <input type="search" key={`text ${query.text}`} {...input("text", "Text of the message")} />
-      <input type="date" title="Since" key={`since ${query.since}`} {...input("since", "Since")} />
+      {/* An address may also have a time, or how long ago it was. */}
+      <input
+        type={!query.since || isDay(query.since) ? "date" : "search"}
+        title="Since"
+        key={`since ${query.since}`}
+        {...input("since", "Since")}
+      />
     </search>
   );
 }
