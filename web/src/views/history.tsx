@@ -252,12 +252,11 @@ function Filters({ query }: { readonly query: Address["query"] }) {
       <input type="search" key={`author ${query.author}`} {...input("author", "Committer")} />
       <input type="search" key={`text ${query.text}`} {...input("text", "Text of the message")} />
       {/* An address may also have a time, or how long ago it was. */}
-      <input
-        type={!query.since || isDay(query.since) ? "date" : "search"}
-        title="Since"
-        key={`since ${query.since}`}
-        {...input("since", "Since")}
-      />
+      {!query.since || isDay(query.since) ? (
+        <input type="date" title="Since" key={`since ${query.since}`} {...input("since", "Since")} />
+      ) : (
+        <input type="search" title="Since" key={`since ${query.since}`} {...input("since", "Since")} />
+      )}
     </search>
   );
 }
