@@ -11,6 +11,7 @@ import pytest
 from graveler.errors import CorruptError, InvalidError
 from graveler.gateway.store.port import PIECE, SMALL, Bytes, FileSource
 from graveler.storage.objects.port import ObjectMissingError, Objects, UploadMissingError
+from graveler.storage.objects.s3 import S3Objects
 from tests.gateway.store.stores import STORES, contents
 
 SIZES = (0, 1, SMALL, SMALL + 1, PIECE, 3 * PIECE + 17, 5 << 20)
@@ -208,6 +209,8 @@ def test_parts_become_an_object(law: Callable[[Law], None]) -> None:
 
 def test_a_part_of_no_upload_is_refused(law: Callable[[Law], None]) -> None:
     async def work(objects: Objects, store: Bytes) -> None:
+        if isinstance(objects, S3Objects):
+            pytest.skip("s3proxy takes any part; see test_s3_faults")
         upload_id = await asyncio.to_thread(objects.create_multipart, "a")
         await asyncio.to_thread(objects.abort_multipart, "a", upload_id)
         async with store.part_writer("a", upload_id, 1, 4) as writer:

@@ -156,28 +156,47 @@ def send(
     :class:`AnswerLostError` if no response comes, or if one was lost and a condition then failed, maybe on the request's own
     effect.
     """
-    lost = False
-    repeated = False
-    pauses = retries.pauses()
+    attempts = Attempts(subject, retries)
     while True:
-        for observer in observers:
-            observer(subject, repeated)
-        repeated = True
+        attempts.begin()
         try:
             return request()
         except FAILURES as error:
-            outcome = judge(error)
             if failed is not None:
-                failed(outcome)
-            if outcome is Outcome.REFUSED:
-                if lost and is_condition(error):
-                    raise _unknown(subject, error) from error
-                raise
-            lost = lost or outcome is Outcome.LOST
-            pause = next(pauses, None)
-            if pause is None:
-                raise _given_up(subject, error, outcome, lost) from error
+                failed(judge(error))
+            pause = attempts.pause_after(error)
         time.sleep(pause)
+
+
+class Attempts:
+    """The attempts at one request, which is named ``subject`` in errors: how often it may be repeated, and what is known of its
+    effect by then."""
+
+    def __init__(self, subject: str, retries: Retries) -> None:
+        self._subject = subject
+        self._pauses = retries.pauses()
+        self._is_lost = False
+        self._is_repeated = False
+
+    def begin(self) -> None:
+        """Tell the observers of an attempt. Call it before each."""
+        for observer in observers:
+            observer(self._subject, self._is_repeated)
+        self._is_repeated = True
+
+    def pause_after(self, error: Exception) -> float:
+        """Return the seconds to wait after an attempt that ended in this error, before the next one. Raises as :func:`send` if
+        there is no next one."""
+        outcome = judge(error)
+        if outcome is Outcome.REFUSED:
+            if self._is_lost and is_condition(error):
+                raise _unknown(self._subject, error) from error
+            raise error
+        self._is_lost = self._is_lost or outcome is Outcome.LOST
+        pause = next(self._pauses, None)
+        if pause is None:
+            raise _given_up(self._subject, error, outcome, self._is_lost) from error
+        return pause
 
 
 def send_or_explain(request: Callable[[], Reply], subject: str, retries: Retries) -> Reply:

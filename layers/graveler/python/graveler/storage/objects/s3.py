@@ -132,6 +132,16 @@ class S3Objects:
         """``s3://<bucket>/<prefix>``."""
         return f"{SCHEME}{self._bucket}/{self._base}".rstrip("/")
 
+    @property
+    def bucket(self) -> str:
+        """The bucket's name."""
+        return self._bucket
+
+    @property
+    def settings(self) -> S3Settings:
+        """The settings that it was made with."""
+        return self._settings
+
     def connect(self) -> None:
         """Make the client now, to save time at the first request. No request of the bucket."""
         self._client()
@@ -192,7 +202,7 @@ class S3Objects:
         Cost: one request; a file of more than 64 MiB goes up in parts of 16 MiB or more, four at once, and costs two requests
         more, and one to read the result.
         """
-        self._at(key)
+        self.key_in_bucket(key)
         try:
             size = len(data) if isinstance(data, bytes) else data.stat().st_size
             if not isinstance(data, bytes) and size > _WHOLE_BYTES:
@@ -209,7 +219,7 @@ class S3Objects:
         """Write an object with the bytes of another one, inside S3. Cost: two requests; for more than 5 GiB two more, and one for
         each 1 GiB."""
         size = self.head(source).size
-        copy_source: Any = {"Bucket": self._bucket, "Key": self._at(source)}
+        copy_source: Any = {"Bucket": self._bucket, "Key": self.key_in_bucket(source)}
         if size <= _COPIED_BYTES:
             self._send(
                 "copy",
@@ -265,7 +275,7 @@ class S3Objects:
         return errors
 
     def _delete_some(self, objects: Sequence[tuple[str, str]]) -> builtins.list[GravelerError | None]:
-        members: Any = [{"Key": self._at(key), "ETag": f'"{etag}"'} for key, etag in objects]
+        members: Any = [{"Key": self.key_in_bucket(key), "ETag": f'"{etag}"'} for key, etag in objects]
         subject = f"{self.namespace}: delete_many"
         response = self._request(
             subject, lambda s3: s3.delete_objects(Bucket=self._bucket, Delete={"Objects": members, "Quiet": True})
@@ -338,13 +348,13 @@ class S3Objects:
     def presign(self, key: str, method: str, expires_in: int, noted: Noted | None = None) -> str:  # noqa: ARG002
         """Return a URL of S3 itself, in the settings' region, in which nothing but the host is signed besides the query. It ends
         no later than the credentials that signed it; its ``X-Amz-Expires`` says when. No request."""
-        s3_key = self._at(key)
+        s3_key = self.key_in_bucket(key)
         check_presigning(method, expires_in)
         return self._presigned("get_object" if method == "GET" else "put_object", {"Key": s3_key}, expires_in)
 
     def presign_part(self, key: str, upload_id: str, number: int, expires_in: int) -> str:
         """Return a URL for one part of an upload, like :meth:`presign`."""
-        s3_key = self._at(key)
+        s3_key = self.key_in_bucket(key)
         check_part_number(number)
         check_presigning("PUT", expires_in)
         return self._presigned("upload_part", {"Key": s3_key, "UploadId": upload_id, "PartNumber": number}, expires_in)
@@ -518,26 +528,31 @@ class S3Objects:
     ) -> T:
         """Return the response to ``request``, given the client and the key in the bucket. ``condition`` is the error text if its
         condition fails; ``empty`` is the result for a range behind the end."""
-        s3_key = self._at(key)
+        s3_key = self.key_in_bucket(key)
         if upload_id == "":
             raise UploadMissingError(self.namespace, key, upload_id)
         subject = self._what(verb, key)
         try:
             s3 = self._client()
             return send(lambda: request(s3, s3_key), subject, self._settings.retries)
-        except ClientError as error:
-            code = error_code(error)
-            if code in ("InvalidRange", "416") and empty is not None:
-                return empty
-            if upload_id is not None and code in ("NoSuchUpload", "404"):
-                raise UploadMissingError(self.namespace, key, upload_id) from None
-            if code in _MISSING:
-                raise ObjectMissingError(self.namespace, key) from None
-            if code in CONDITION_CODES:
-                raise ObjectConditionError(self.namespace, key, condition) from None
-            raise explained(error, subject) from error
         except FAILURES as error:
-            raise explained(error, subject) from error
+            if empty is not None and error_code(error) in ("InvalidRange", "416"):
+                return empty
+            raise self.explain(error, verb, key, condition=condition, upload_id=upload_id) from error
+
+    def explain(
+        self, error: Exception, verb: str, key: str, *, condition: str = "", upload_id: str | None = None
+    ) -> GravelerError:
+        """Return the error to raise for one of the SDK in a request of an object: of an upload with ``upload_id``, with a
+        condition whose failure the text ``condition`` describes."""
+        code = error_code(error)
+        if upload_id is not None and code in ("NoSuchUpload", "404"):
+            return UploadMissingError(self.namespace, key, upload_id)
+        if code in _MISSING:
+            return ObjectMissingError(self.namespace, key)
+        if code in CONDITION_CODES:
+            return ObjectConditionError(self.namespace, key, condition)
+        return explained(error, self._what(verb, key))
 
     def _presigned(self, operation: str, parameters: dict[str, object], expires_in: int) -> str:
         subject = f"{self.namespace}: presign"
@@ -548,8 +563,8 @@ class S3Objects:
         except FAILURES as error:
             raise explained(error, subject) from error
 
-    def _at(self, key: str) -> str:
-        """Return the key in the bucket."""
+    def key_in_bucket(self, key: str) -> str:
+        """Return an object's key in the bucket. InvalidError for one that no object can have."""
         (check_foreign_key if self._foreign else check_object_key)(key)
         s3_key = self._base + key
         if len(s3_key.encode()) > MAX_OBJECT_KEY_BYTES:
