@@ -1,16 +1,14 @@
 """The stores that the contract runs against. A new one is one entry in the table here."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from secrets import token_hex
 from unittest.mock import patch
 
-from graveler.gateway.store.folder_bytes import FolderBytes
 from graveler.gateway.store.port import Body, Bytes
-from graveler.gateway.store.s3_bytes import S3Bytes
-from graveler.gateway.store.s3_client import S3Client
+from graveler.gateway.store.stores import ByteStores
 from graveler.server.threads import Threads
 from graveler.storage.objects.confined_folder import Confinement
 from graveler.storage.objects.folder import FolderObjects
@@ -24,23 +22,16 @@ OpenStore = Callable[[Path], AbstractAsyncContextManager[tuple[Objects, Bytes]]]
 
 @asynccontextmanager
 async def _folder(folder: Path) -> AsyncIterator[tuple[Objects, Bytes]]:
-    async with _over(FolderObjects(folder / "objects")) as store:
-        yield store
+    objects = FolderObjects(folder / "objects")
+    with _streamed(objects) as store:
+        yield objects, store
 
 
 @asynccontextmanager
 async def _confined_folder(folder: Path) -> AsyncIterator[tuple[Objects, Bytes]]:
-    async with _over(FolderObjects(folder / "objects", confinement=Confinement("/", frozenset({(0, 0)})))) as store:
-        yield store
-
-
-@asynccontextmanager
-async def _over(objects: FolderObjects) -> AsyncIterator[tuple[Objects, Bytes]]:
-    disk = Threads("disk", 4)
-    try:
-        yield objects, FolderBytes(objects, disk)
-    finally:
-        disk.close()
+    objects = FolderObjects(folder / "objects", confinement=Confinement("/", frozenset({(0, 0)})))
+    with _streamed(objects) as store:
+        yield objects, store
 
 
 @asynccontextmanager
@@ -49,11 +40,19 @@ async def _s3proxy(folder: Path) -> AsyncIterator[tuple[Objects, Bytes]]:
         settings, bucket = s3_settings(), f"bucket-{token_hex(8)}"
         make_bucket(bucket, settings)
         objects = S3Objects(bucket, "pre/fix", settings)
-        client = S3Client(objects)
-        try:
-            yield objects, S3Bytes(objects, client)
-        finally:
-            client.close()
+        with _streamed(objects) as store:
+            yield objects, store
+
+
+@contextmanager
+def _streamed(objects: Objects) -> Iterator[Bytes]:
+    disk = Threads("disk", 4)
+    stores = ByteStores(disk)
+    try:
+        yield stores.of(objects)
+    finally:
+        stores.close()
+        disk.close()
 
 
 STORES: Mapping[str, OpenStore] = {"folder": _folder, "confined": _confined_folder, "s3proxy": _s3proxy}

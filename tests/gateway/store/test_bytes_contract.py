@@ -10,6 +10,7 @@ import pytest
 
 from graveler.errors import CorruptError, InvalidError
 from graveler.gateway.store.port import PIECE, SMALL, Bytes, FileSource
+from graveler.storage.objects.folder_names import HIDDEN
 from graveler.storage.objects.port import ObjectMissingError, Objects, UploadMissingError
 from graveler.storage.objects.s3 import S3Objects
 from tests.gateway.store.stores import STORES, contents
@@ -255,7 +256,7 @@ def test_a_file_is_located_only_if_no_link_can_replace_it(tmp_path: Path) -> Non
     asyncio.run(work())
 
 
-def test_an_aborted_write_leaves_no_file(tmp_path: Path) -> None:
+def test_an_aborted_write_leaves_no_temporary_file(tmp_path: Path) -> None:
     async def work() -> None:
         async with STORES["folder"](tmp_path) as (_, store):
             for size in SIZES:
@@ -266,6 +267,7 @@ def test_an_aborted_write_leaves_no_file(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
                 writing.cancel()
                 await asyncio.wait([writing])
-        assert [path for path in tmp_path.rglob("*") if path.is_file() and "locks" not in path.parts] == []
+        temporary = [path for path in tmp_path.rglob("*") if path.is_file() and HIDDEN in path.parts]
+        assert [path for path in temporary if path.parent.name != "locks"] == []
 
     asyncio.run(work())
