@@ -170,10 +170,11 @@ def send(
 
 class Attempts:
     """The attempts at one request, which is named ``subject`` in errors: how often it may be repeated, and what is known of its
-    effect by then."""
+    effect by then. One that only reads has none (``has_effect``)."""
 
-    def __init__(self, subject: str, retries: Retries) -> None:
+    def __init__(self, subject: str, retries: Retries, *, has_effect: bool = True) -> None:
         self._subject = subject
+        self._has_effect = has_effect
         self._pauses = retries.pauses()
         self._is_lost = False
         self._is_repeated = False
@@ -192,7 +193,7 @@ class Attempts:
             if self._is_lost and is_condition(error):
                 raise _unknown(self._subject, error) from error
             raise error
-        self._is_lost = self._is_lost or outcome is Outcome.LOST
+        self._is_lost = self._is_lost or (self._has_effect and outcome is Outcome.LOST)
         pause = next(self._pauses, None)
         if pause is None:
             raise _given_up(self._subject, error, outcome, self._is_lost) from error

@@ -12,15 +12,13 @@ from urllib.parse import quote
 from graveler.errors import GravelerError, UnavailableError
 from graveler.gateway.store.http_connection import HttpConnection
 from graveler.gateway.store.port import NO_CHECKSUMS, PIECE, SMALL, Body, Bytes, Writer, too_short
-from graveler.gateway.store.s3_client import S3Client, S3Request, refusal
+from graveler.gateway.store.s3_client import REPEATABLE, S3Client, S3Request, refusal
 from graveler.storage.aws_requests import FAILURES, error_code
 from graveler.storage.limits import check_part_number
 from graveler.storage.objects.port import StoredObject
 from graveler.storage.objects.presigned import has_opaque_etag
 from graveler.storage.objects.s3 import S3Objects
 
-_REPEATABLE: Final = 4 * PIECE
-"""Bytes of a body up to which a failed write is repeated from memory. Beyond, its client repeats it."""
 _COPIED_BYTES: Final = 5 << 30
 """S3 copies no more in one request."""
 _COPIED_PART: Final = 1 << 30
@@ -116,7 +114,7 @@ class S3Bytes(Bytes):
         upload_id: str | None = None,
     ) -> StoredObject:
         request.silence = _COPY_SILENCE
-        attempts = self._client.attempts(request.subject)
+        attempts = self._client.attempts(request)
         while True:
             attempts.begin()
             try:
@@ -157,7 +155,7 @@ class _S3Read:
         self._end = start + length
         subject = f"{objects.namespace}/{key}: get"
         self._request = S3Request(subject, "GET", objects.key_in_bucket(key))
-        self._attempts = client.attempts(subject)
+        self._attempts = client.attempts(self._request)
         self._connection: HttpConnection | None = None
         self._etag = ""
 
@@ -201,7 +199,7 @@ class _S3Read:
     async def aclose(self) -> None:
         """Keep the connection, if the response was read to its end; otherwise close it."""
         if self._connection is not None:
-            self._client.release(self._connection)
+            self._client.release(self._request, self._connection)
             self._connection = None
 
     async def _begin(self) -> None:
@@ -251,7 +249,7 @@ class _S3Writer(Writer):
         self._key = key
         self._request = request
         self._upload_id = upload_id
-        self._attempts = client.attempts(request.subject)
+        self._attempts = client.attempts(request)
         self._connection: HttpConnection | None = None
         self._missing = request.length
         self._pieces: list[bytes] = []
@@ -293,7 +291,7 @@ class _S3Writer(Writer):
             except FAILURES as error:
                 failure = error
                 await self.abort()
-            if self._sent > _REPEATABLE:
+            if self._sent > REPEATABLE:
                 self._attempts.exhaust()
             try:
                 await self._attempts.pause(failure)
@@ -318,7 +316,7 @@ class _S3Writer(Writer):
             self._connection = None
             return headers
         self._sent += len(data)
-        if self._sent <= _REPEATABLE:
+        if self._sent <= REPEATABLE:
             self._repeatable.append(data)
         else:
             self._repeatable.clear()

@@ -35,7 +35,7 @@ from graveler.gateway.store.http_connection import BrokenConnectionError, HttpCo
 from graveler.gateway.store.port import PIECE
 from graveler.gateway.store.s3_credentials import S3Credentials
 from graveler.gateway.store.s3_signature import target_of
-from graveler.storage.aws_requests import FAILURES, Attempts, error_code
+from graveler.storage.aws_requests import Attempts, error_code
 from graveler.storage.objects.s3 import S3Objects, S3Settings
 from graveler.system.retries import Retries
 
@@ -43,6 +43,10 @@ _KEPT: Final = 64
 """Idle connections that are kept open."""
 _IDLE_SECONDS: Final = 20.0
 """Time after which an idle connection is not used any more."""
+_LONG_IDLE_SECONDS: Final = 1.0
+"""The same for a body that cannot be repeated: the server may just be closing a connection that was idle for longer."""
+REPEATABLE: Final = 4 * PIECE
+"""Bytes of a body up to which a failed write is repeated from memory. Beyond, its client repeats it."""
 _ERROR_BYTES: Final = 64 << 10
 _EXPIRED_CODES: Final = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))
 _TAG: Final = re.compile(r"<(Code|Message)>([^<]*)</")
@@ -103,21 +107,9 @@ class S3Client:
         self._context: SSLContext
         self._idle: list[tuple[float, HttpConnection]] = []
 
-    async def read(self, request: S3Request) -> HttpConnection:
-        """Return the connection on which a successful response has begun; :meth:`release` it. Repeats the request as long as that
-        may help. Errors as of :func:`graveler.storage.aws_requests.send`: the SDK's that are for the caller, and ours."""
-        attempts = self.attempts(request.subject)
-        while True:
-            attempts.begin()
-            try:
-                return await self.response(request, await self.begin(request, b""))
-            except FAILURES as error:
-                failure = error
-            await attempts.pause(failure)
-
-    def attempts(self, subject: str) -> "S3Attempts":
+    def attempts(self, request: S3Request) -> "S3Attempts":
         """Return the count of attempts at a request."""
-        return S3Attempts(self, subject, self.settings.retries)
+        return S3Attempts(self, request, self.settings.retries)
 
     async def begin(self, request: S3Request, data: bytes) -> HttpConnection:
         """Send a request's head, and the beginning ``data`` of its body. Close or release the connection. The SDK's errors."""
@@ -130,7 +122,7 @@ class S3Client:
             headers["content-length"] = str(request.length)
         target = target_of(origin.base, request.key, request.query)
         head = head_of(request.method, target, signer.sign(request.method, target, headers))
-        connection = self._reused() if origin is self._origin else None
+        connection = self._reused(request) if origin is self._origin else None
         if connection is None:
             connection = await self._open(origin)
         is_small = len(data) < PIECE
@@ -156,7 +148,7 @@ class S3Client:
                 return connection
             body = await connection.body(_ERROR_BYTES, silence)
         headers = connection.headers
-        self.release(connection)
+        self.release(request, connection)
         if status == 307 and request.origin is None and self._origin is not None:
             request.origin = _redirected(self._origin, headers.get("location", ""))
             if request.origin is not None:
@@ -172,12 +164,12 @@ class S3Client:
         """Return a response's body, of which at most ``limit`` bytes are expected, and release the connection."""
         with self._exchange(request, connection):
             body = await connection.body(limit + 1, self._silence(request))
-        self.release(connection)
+        self.release(request, connection)
         return body
 
-    def release(self, connection: HttpConnection) -> None:
-        """Keep a connection for another request, if its response was read to the end; otherwise close it."""
-        if connection.is_reusable and len(self._idle) < _KEPT:
+    def release(self, request: S3Request, connection: HttpConnection) -> None:
+        """Keep the connection of a request for another one, if its response was read to the end; otherwise close it."""
+        if connection.is_reusable and request.origin is None and len(self._idle) < _KEPT:
             self._idle.append((monotonic(), connection))
         else:
             connection.close()
@@ -192,8 +184,8 @@ class S3Client:
         for _, connection in idle:
             connection.close()
 
-    def _reused(self) -> HttpConnection | None:
-        oldest = monotonic() - _IDLE_SECONDS
+    def _reused(self, request: S3Request) -> HttpConnection | None:
+        oldest = monotonic() - (_IDLE_SECONDS if request.length <= REPEATABLE else _LONG_IDLE_SECONDS)
         while self._idle:
             since, connection = self._idle.pop()
             if connection.is_reusable and since > oldest:
@@ -267,8 +259,8 @@ class _Exchange:
 class S3Attempts(Attempts):
     """The attempts at one request of a client."""
 
-    def __init__(self, client: S3Client, subject: str, retries: Retries) -> None:
-        super().__init__(subject, retries)
+    def __init__(self, client: S3Client, request: S3Request, retries: Retries) -> None:
+        super().__init__(request.subject, retries, has_effect=request.method != "GET")
         self._client = client
         self._longest = retries.longest
         self._has_renewed = self._is_exhausted = False

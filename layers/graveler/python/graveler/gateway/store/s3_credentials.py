@@ -1,6 +1,7 @@
 """AWS's credentials for requests that are signed in the event loop: looked up and renewed in a thread, by AWS's own rules."""
 
 import asyncio
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -8,51 +9,71 @@ from botocore.exceptions import NoCredentialsError
 from botocore.session import Session
 
 from graveler.gateway.store.s3_signature import Keys, S3Signer
+from graveler.storage.aws_requests import FAILURES
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
 _RENEWAL_SECONDS: Final = 5.0
-"""Shortest time between two renewals of credentials that are still valid."""
+"""Time between two tries to renew credentials that are still valid, if the first one did not help."""
 
 
 class S3Credentials:
-    """The signer for ``region``. It is made anew when the credentials are about to end: botocore renews them some minutes before,
-    and meanwhile they stay valid."""
+    """The signer for ``region``. Some minutes before the credentials end they are renewed in the background; until then, and as
+    long as that fails, requests are signed with the old ones."""
 
     def __init__(self, region: str) -> None:
         self._region = region
         self._source: Credentials | None = None
         self._signer: S3Signer | None = None
         self._keys = Keys("", "")
-        self._lock = asyncio.Lock()
-        self._renewed = 0.0
+        self._renewal: asyncio.Task[S3Signer] | None = None
+        self._next_renewal = 0.0
 
     async def signer(self) -> S3Signer:
-        """Return the signer with valid keys. No request, and no thread, while they last. botocore's errors."""
-        if self._signer is not None and not self._must_renew():
-            return self._signer
-        async with self._lock:
-            if self._signer is None or self._must_renew():
-                keys = await asyncio.to_thread(self._load)
-                self._renewed = monotonic()
-                if self._signer is None or keys != self._keys:
-                    self._keys = keys
-                    self._signer = S3Signer(keys, self._region)
-            return self._signer
+        """Return the signer with valid keys. It makes a caller wait only if there are none. The SDK's errors."""
+        if self._signer is not None:
+            if not self._ends_within(None):
+                return self._signer
+            if not self._ends_within(0):
+                if monotonic() > self._next_renewal:
+                    self._renew()
+                return self._signer
+        return await asyncio.shield(self._renew())
 
     def forget(self) -> None:
         """Look for other credentials before the next request: the service says that these have expired."""
         self._source = self._signer = None
 
-    def _must_renew(self) -> bool:
-        renewal_needed = getattr(self._source, "refresh_needed", None)
-        return renewal_needed is not None and renewal_needed() and monotonic() > self._renewed + _RENEWAL_SECONDS
+    def _ends_within(self, seconds: int | None) -> bool:
+        """Return whether the credentials end so soon; None: so soon that the SDK renews them."""
+        is_ending = getattr(self._source, "refresh_needed", None)
+        return is_ending is not None and bool(is_ending(seconds))
+
+    def _renew(self) -> "asyncio.Task[S3Signer]":
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._load_in_thread())
+            self._renewal.add_done_callback(self._end_renewal)
+        return self._renewal
+
+    def _end_renewal(self, renewal: "asyncio.Task[S3Signer]") -> None:
+        self._renewal = None
+        with suppress(*FAILURES, asyncio.CancelledError):  # raised to those that wait; others have valid credentials
+            renewal.result()
+
+    async def _load_in_thread(self) -> S3Signer:
+        keys = await asyncio.to_thread(self._load)
+        if self._signer is None or keys != self._keys:
+            self._keys = keys
+            self._signer = S3Signer(keys, self._region)
+        else:
+            self._next_renewal = monotonic() + _RENEWAL_SECONDS
+        return self._signer
 
     def _load(self) -> Keys:
-        if self._source is None:
-            self._source = Session().get_credentials()
-        if self._source is None:
+        source = self._source or Session().get_credentials()
+        if source is None:
             raise NoCredentialsError
-        frozen = self._source.get_frozen_credentials()
+        frozen = source.get_frozen_credentials()
+        self._source = source
         return Keys(frozen.access_key or "", frozen.secret_key or "", frozen.token or "")
