@@ -1,4 +1,4 @@
-"""What the gateway's client of S3 costs, beside boto3 and (if it is installed) obstore, against :mod:`bench.s3_like`.
+"""Costs of the gateway's client of S3, beside boto3 and (if it is installed) obstore, against :mod:`bench.s3_like`.
 
 ``python -m bench.gateway_store`` prints a table: time and CPU of this process for each request. The server is another process on
 the same machine, whose CPU is not counted.

@@ -87,7 +87,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def has_response(self) -> bool:
-        """Whether the head of the response has arrived, maybe before the request was complete."""
+        """True once the head of the response has arrived, maybe before the request was complete."""
         return self._has_head
 
     async def response(self, silence: float) -> int:
@@ -128,7 +128,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request can be sent: the last one was sent and its response read to the end, and both sides keep the
+        """True if another request can be sent: the last one was sent and its response read to the end, and both sides keep the
         connection."""
         return (
             self._error is None

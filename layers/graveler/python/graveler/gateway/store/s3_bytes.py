@@ -12,7 +12,7 @@ from urllib.parse import quote
 from graveler.errors import GravelerError, UnavailableError
 from graveler.gateway.store.http_connection import HttpConnection
 from graveler.gateway.store.port import NO_CHECKSUMS, PIECE, SMALL, Body, Bytes, Writer, too_short
-from graveler.gateway.store.s3_client import REPEATABLE, S3Client, S3Request, refusal
+from graveler.gateway.store.s3_client import REPEATABLE, S3Attempts, S3Client, S3Request, refusal
 from graveler.storage.aws_requests import FAILURES, error_code
 from graveler.storage.limits import check_part_number
 from graveler.storage.objects.port import StoredObject
@@ -114,7 +114,7 @@ class S3Bytes(Bytes):
         upload_id: str | None = None,
     ) -> StoredObject:
         request.silence = _COPY_SILENCE
-        attempts = self._client.attempts(request)
+        attempts = S3Attempts(self._client, request)
         while True:
             attempts.begin()
             try:
@@ -155,7 +155,7 @@ class _S3Read:
         self._end = start + length
         subject = f"{objects.namespace}/{key}: get"
         self._request = S3Request(subject, "GET", objects.key_in_bucket(key))
-        self._attempts = client.attempts(self._request)
+        self._attempts = S3Attempts(client, self._request)
         self._connection: HttpConnection | None = None
         self._etag = ""
 
@@ -249,7 +249,7 @@ class _S3Writer(Writer):
         self._key = key
         self._request = request
         self._upload_id = upload_id
-        self._attempts = client.attempts(request)
+        self._attempts = S3Attempts(client, request)
         self._connection: HttpConnection | None = None
         self._missing = request.length
         self._pieces: list[bytes] = []

@@ -37,7 +37,6 @@ from graveler.gateway.store.s3_credentials import S3Credentials
 from graveler.gateway.store.s3_signature import target_of
 from graveler.storage.aws_requests import Attempts, error_code
 from graveler.storage.objects.s3 import S3Objects, S3Settings
-from graveler.system.retries import Retries
 
 _KEPT: Final = 64
 """Idle connections that are kept open."""
@@ -106,10 +105,6 @@ class S3Client:
         self._credentials: S3Credentials
         self._context: SSLContext
         self._idle: list[tuple[float, HttpConnection]] = []
-
-    def attempts(self, request: S3Request) -> "S3Attempts":
-        """Return the count of attempts at a request."""
-        return S3Attempts(self, request, self.settings.retries)
 
     async def begin(self, request: S3Request, data: bytes) -> HttpConnection:
         """Send a request's head, and the beginning ``data`` of its body. Close or release the connection. The SDK's errors."""
@@ -259,10 +254,10 @@ class _Exchange:
 class S3Attempts(Attempts):
     """The attempts at one request of a client."""
 
-    def __init__(self, client: S3Client, request: S3Request, retries: Retries) -> None:
-        super().__init__(request.subject, retries, has_effect=request.method != "GET")
+    def __init__(self, client: S3Client, request: S3Request) -> None:
+        super().__init__(request.subject, client.settings.retries, has_effect=request.method != "GET")
         self._client = client
-        self._longest = retries.longest
+        self._longest = client.settings.retries.longest
         self._has_renewed = self._is_exhausted = False
 
     def exhaust(self) -> None:
