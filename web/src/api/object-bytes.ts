@@ -12,6 +12,7 @@ import { ApiError, UnreachableError } from "./errors";
 import type { Config, ObjectStats } from "./schema";
 
 const EXPIRED = 403;
+const PIECE_BYTES = 4 << 20;
 
 let config: Promise<Config> | undefined;
 
@@ -65,6 +66,15 @@ export class ObjectBytes {
       }),
     );
     return this.#ranges.take(range).buffer;
+  }
+
+  /** Returns all bytes; `progress` is called with the number of those that have come. */
+  async whole(progress: (read: number) => void): Promise<ArrayBuffer> {
+    for (let start = 0; start < this.byteLength; start += PIECE_BYTES) {
+      await this.slice(start, start + PIECE_BYTES);
+      progress(this.read);
+    }
+    return this.slice(0);
   }
 
   /** Returns all bytes as a blob of a type. */

@@ -134,7 +134,14 @@ export function shellWord(word: string): string {
   return /^[\w@%+=:,./~-]+$/.test(word) && !word.startsWith("~") ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** Returns the command that compares the rows of a table between two refs. */
-export function rowsCommand(repository: string, left: string, right: string, path: string): string {
-  return `graveler diff --rows ${shellWord(path)} ${shellWord(`lakefs://${repository}/${left}..${right}`)}`;
+/** Returns the command that compares the rows of a table between two refs, by keys or as whole rows. */
+export function rowsCommand(
+  repository: string,
+  left: string,
+  right: string,
+  path: string,
+  keys: readonly string[] = [],
+): string {
+  const named = keys.map((key) => ` --key ${shellWord(key)}`).join("");
+  return `graveler diff --rows ${shellWord(path)}${named} ${shellWord(`lakefs://${repository}/${left}..${right}`)}`;
 }

@@ -4,8 +4,9 @@ import type { SchemaElement } from "hyparquet";
 const MOST_BYTES = 32;
 const MOST_SCALE = 100;
 const MOST_DECIMAL_BYTES = 64;
-const NANOSECONDS_PER_DAY = 86_400_000_000_000n;
-const UNITS = { MILLIS: 1_000_000n, MICROS: 1000n, NANOS: 1n } as const;
+export const NANOSECONDS_PER_DAY = 86_400_000_000_000n;
+/** Nanoseconds of the units in which times are stored. */
+export const UNITS = { MILLIS: 1_000_000n, MICROS: 1000n, NANOS: 1n } as const;
 const DIGITS = { MILLIS: 3, MICROS: 6, NANOS: 9 } as const;
 
 type Unit = keyof typeof UNITS;
@@ -30,12 +31,14 @@ export function nestedText(value: unknown, elements: readonly SchemaElement[]): 
   return jsonOf(value, treeOf(elements, 0).node);
 }
 
-interface Node {
+/** An element of the schema with those in it. */
+export interface Node {
   readonly element: SchemaElement;
   readonly children: readonly Node[];
 }
 
-function treeOf(elements: readonly SchemaElement[], place: number): { readonly node: Node; readonly end: number } {
+/** Returns a column of the schema as a tree: the element at `place`, those in it, and the place behind it. */
+export function treeOf(elements: readonly SchemaElement[], place: number): { readonly node: Node; readonly end: number } {
   const element = elements[place] ?? { name: "" };
   const children: Node[] = [];
   let end = place + 1;
@@ -84,7 +87,7 @@ export function decimalText(unscaled: bigint, scale: number): string {
 }
 
 /** Reads a big-endian two's complement number. */
-function signed(bytes: Uint8Array): bigint {
+export function signed(bytes: Uint8Array): bigint {
   let value = 0n;
   for (const byte of bytes) value = (value << 8n) | BigInt(byte);
   return BigInt.asIntN(bytes.length * 8, value);
@@ -103,7 +106,8 @@ function integerText(value: number | bigint, element: SchemaElement): string {
   return unsigned ? BigInt.asUintN(type === "INT32" ? 32 : 64, BigInt(value)).toString() : String(value);
 }
 
-function timeUnit(
+/** Returns the unit of a column of times of a kind, and whether they are of UTC; undefined for other columns. */
+export function timeUnit(
   element: SchemaElement,
   kind: "TIMESTAMP" | "TIME",
 ): { readonly unit: Unit; readonly utc: boolean } | undefined {
@@ -170,7 +174,8 @@ function hex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function halfFloat(bytes: Uint8Array): number {
+/** Reads a floating point number of two bytes. */
+export function halfFloat(bytes: Uint8Array): number {
   const bits = (bytes[0] ?? 0) | ((bytes[1] ?? 0) << 8);
   const sign = bits & 0x8000 ? -1 : 1;
   const [exponent, fraction] = [(bits >> 10) & 0x1f, bits & 0x3ff];

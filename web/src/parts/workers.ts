@@ -36,3 +36,48 @@ export function answerOf<T>(worker: Worker, message: unknown, milliseconds: numb
     worker.postMessage(message);
   }).finally(() => worker.terminate());
 }
+
+/** What a worker sends: how far it is (0 to 1), and at last its result, or a sentence why there is none. */
+type Message = { readonly progress: number } | { readonly result: unknown } | { readonly failure: string };
+
+interface Question {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  readonly progress: ((done: number) => void) | undefined;
+}
+
+/** A worker that answers one request after the other, until it is ended. */
+export class Assistant {
+  readonly #worker: Worker;
+  readonly #questions: Question[] = [];
+
+  constructor(url: string) {
+    this.#worker = startWorker(url);
+    this.#worker.onmessage = ({ data }: MessageEvent<Message>) => {
+      if ("progress" in data) {
+        this.#questions[0]?.progress?.(data.progress);
+        return;
+      }
+      const question = this.#questions.shift();
+      if ("result" in data) question?.resolve(data.result);
+      else question?.reject(new Error(data.failure));
+    };
+    this.#worker.onerror = (event) => {
+      this.end(new Error(event.message || "A script of the page could not be loaded."));
+    };
+  }
+
+  /** Returns the answer to a request. `transfer` are buffers that the worker takes over. */
+  ask<T>(request: unknown, transfer: Transferable[] = [], progress?: (done: number) => void): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#questions.push({ resolve: resolve as (result: unknown) => void, reject, progress });
+      this.#worker.postMessage(request, transfer);
+    });
+  }
+
+  /** Ends the worker, and with it what it holds in memory. */
+  end(reason: unknown = new DOMException("the worker has ended", "AbortError")): void {
+    this.#worker.terminate();
+    for (const { reject } of this.#questions.splice(0)) reject(reason);
+  }
+}

@@ -1,15 +1,18 @@
 /** One changed object: both sides' properties, and their contents beside one another. */
+import { useId } from "preact/hooks";
 import { requestBytes } from "../api/client";
 import { objectUrl, statObject } from "../api/endpoints";
 import { ApiError } from "../api/errors";
 import type { ObjectStats } from "../api/schema";
 import { isTable, rowsCommand } from "../model/changes";
 import { compareLines, linesOf, type NumberedLine, withContext } from "../model/lines";
+import { rowFormat } from "../model/row-limits";
 import { count, size } from "../model/text";
 import { Code, Failure, Waiting, When } from "../parts/basics";
-import { Link } from "../parts/navigation";
+import { address, Link, setQuery } from "../parts/navigation";
 import { useResource } from "../parts/resource";
 import type { ChangeSource } from "./change-source";
+import { RowChange, type RowSide } from "./row-change";
 
 const MOST_TEXT = 256 * 1024;
 const MOST_LINES = 2000;
@@ -46,13 +49,14 @@ export function ObjectChange({ source, path, without, titles = ["Before", "After
         <SideFacts title={titles[0]} repository={repository} path={path} side={before} />
         <SideFacts title={titles[1]} repository={repository} path={path} side={after} />
       </div>
-      <Contents repository={repository} path={path} before={before} after={after} />
-      {source.committed && isTable(path) && before && after && (
-        <>
-          <p class="hint">Its rows are compared by:</p>
-          <Code text={rowsCommand(repository, before.ref, after.ref, path)} />
-        </>
-      )}
+      <Contents
+        repository={repository}
+        path={path}
+        before={before}
+        after={after}
+        committed={source.committed}
+        titles={titles}
+      />
     </div>
   );
 }
@@ -95,7 +99,8 @@ interface Both {
   readonly after: Side | null;
 }
 
-function Contents({ repository, path, before, after }: Both) {
+function Contents(props: Both & { readonly committed: boolean; readonly titles: readonly [string, string] }) {
+  const { repository, path, before, after, committed, titles } = props;
   if (before?.stats.checksum === after?.stats.checksum && before?.stats.size_bytes === after?.stats.size_bytes) {
     return <p class="hint">The bytes are the same; other properties differ.</p>;
   }
@@ -110,6 +115,56 @@ function Contents({ repository, path, before, after }: Both) {
       </div>
     );
   }
+  const format = rowFormat(path);
+  if (format && before && after) {
+    const asLines = format === "csv" && address.value.query.rows === "0";
+    const sides = [sideOfRows(before, titles[0]), sideOfRows(after, titles[1])] as const;
+    return (
+      <>
+        {format === "csv" && <Choice lines={asLines} />}
+        {asLines ? (
+          <TextContents {...props} />
+        ) : (
+          <RowChange repository={repository} path={path} format={format} sides={sides} committed={committed} />
+        )}
+      </>
+    );
+  }
+  return (
+    <>
+      <TextContents {...props} />
+      {committed && isTable(path) && before && after && (
+        <>
+          <p class="hint">Its rows are compared by:</p>
+          <Code text={rowsCommand(repository, before.ref, after.ref, path)} />
+        </>
+      )}
+    </>
+  );
+}
+
+function sideOfRows({ ref, stats }: Side, title: string): RowSide {
+  return { ref, bytes: stats.size_bytes ?? 0, checksum: stats.checksum, title };
+}
+
+/** How a table in text is compared. */
+function Choice({ lines }: { readonly lines: boolean }) {
+  const name = useId();
+  const choice = (rows: string, chosen: boolean, title: string) => (
+    <label>
+      <input type="radio" name={name} checked={chosen} onChange={() => setQuery({ rows }, true)} /> {title}
+    </label>
+  );
+  return (
+    <fieldset class="take compare-as">
+      <legend class="unseen">Compare as</legend>
+      {choice("", !lines, "Rows")}
+      {choice("0", lines, "Lines")}
+    </fieldset>
+  );
+}
+
+function TextContents({ repository, path, before, after }: Both) {
   const most = Math.max(before?.stats.size_bytes ?? 0, after?.stats.size_bytes ?? 0);
   if (most > MOST_TEXT) {
     return (

@@ -221,7 +221,10 @@ function objectCells(row: TreeRow & { kind: "object" }, address: Address, indent
       <span class={`sign ${kind}`} title={kind}>
         {SIGNS[kind]}
       </span>
-      <Link to={{ ...address, query: { ...address.query, file: opened ? "" : row.path } }} aria-expanded={opened}>
+      <Link
+        to={{ ...address, query: { ...address.query, file: opened ? "" : row.path, rows: "", keys: "" } }}
+        aria-expanded={opened}
+      >
         <Name text={row.name} />
       </Link>
     </span>,

@@ -142,7 +142,10 @@ function Conflicts({ address, base, source, decisions, conflicts, more }: Confli
       cells: [
         <span key="name" class="entry" style={{ "--depth": folder ? 1 : 0 }}>
           <span class="sign conflict">!</span>
-          <Link to={{ ...address, query: { ...query, conflict: isOpen ? "" : path } }} aria-expanded={isOpen}>
+          <Link
+            to={{ ...address, query: { ...query, conflict: isOpen ? "" : path, rows: "", keys: "" } }}
+            aria-expanded={isOpen}
+          >
             <Name text={nameIn(path, folder)} />
           </Link>
         </span>,

@@ -1,14 +1,16 @@
 /** The commits that changed one object, each with its size there. */
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { listWholeCommits, statObject, type WholeLog } from "../api/endpoints";
 import { ApiError, isAbort, sentenceOf } from "../api/errors";
 import type { ObjectPlace } from "../api/object-bytes";
 import type { Commit } from "../api/schema";
 import { size, sizeChange } from "../model/text";
 import { CommitId, Failure, Name, Subject, Waiting, When } from "../parts/basics";
-import { Link } from "../parts/navigation";
+import { address, Link } from "../parts/navigation";
 import { useResource } from "../parts/resource";
 import { type Column, type Row, Table } from "../parts/table";
+import { ObjectChange } from "./change-object";
+import { betweenRefs } from "./change-source";
 
 const PAGE = 50;
 const COLUMNS: readonly Column[] = [
@@ -18,6 +20,7 @@ const COLUMNS: readonly Column[] = [
   { title: "Author", wide: true },
   { title: "When", kind: "number" },
   { title: "Commit" },
+  { title: <span class="unseen">Compare</span> },
 ];
 
 /** An object's size at a commit: bytes, `null` where it was removed, or a sentence why it is not known. */
@@ -39,6 +42,9 @@ export function ObjectHistory({ place }: { readonly place: ObjectPlace }) {
   if (first.error !== undefined) return <Failure error={first.error} retry={first.reload} />;
   if (!first.value) return <Waiting>Looking for the commits that changed this object…</Waiting>;
   if (!commits.length) return <p>No commit has this object yet: it is an uncommitted change.</p>;
+  const { change = "" } = address.value.query;
+  const opened = commits.findIndex(({ id }) => id === change);
+  const [later, earlier] = [commits[opened], commits[opened + 1]];
   const row = (number: number): Row => {
     const commit = commits[number] as Commit;
     const here = sizes.of(commit.id);
@@ -55,12 +61,31 @@ export function ObjectHistory({ place }: { readonly place: ObjectPlace }) {
         <Name key="author" text={commit.committer} most={40} />,
         <When key="when" time={commit.creation_date} />,
         <CommitId key="id" repository={repository} id={commit.id} />,
+        before && (
+          <Link
+            key="compare"
+            to={{
+              ...address.value,
+              query: { ...address.value.query, change: number === opened ? "" : commit.id, rows: "", keys: "" },
+            }}
+            aria-expanded={number === opened}
+          >
+            Changes
+          </Link>
+        ),
       ],
     };
   };
   return (
     <>
-      <Table label={`History of ${path} at ${ref}`} columns={COLUMNS} rows={commits.length} row={row} rest={sizes.show} />
+      <Table
+        label={`History of ${path} at ${ref}`}
+        columns={COLUMNS}
+        rows={commits.length}
+        row={row}
+        rest={sizes.show}
+        detail={later && earlier && { row: opened, content: <VersionChange place={place} later={later} earlier={earlier} /> }}
+      />
       {error !== undefined && <Failure error={error} />}
       {next && (
         <button type="button" onClick={more}>
@@ -69,6 +94,18 @@ export function ObjectHistory({ place }: { readonly place: ObjectPlace }) {
       )}
     </>
   );
+}
+
+interface VersionChangeProps {
+  readonly place: ObjectPlace;
+  readonly later: Commit;
+  readonly earlier: Commit;
+}
+
+/** What a commit did to the object, compared with the version before it in its history. */
+function VersionChange({ place: { repository, path }, later, earlier }: VersionChangeProps) {
+  const source = useMemo(() => betweenRefs(repository, earlier.id, later.id), [repository, earlier.id, later.id]);
+  return <ObjectChange source={source} path={path} />;
 }
 
 function SizeOf({ value }: { readonly value: SizeThere | undefined }) {

@@ -22,10 +22,16 @@ import { compressorsOf } from "./parquet-codecs";
 const TAIL_BYTES = 64 << 10;
 const SMALL_CHUNK_BYTES = 128 << 10;
 const MOST_AT_ONCE_BYTES = 1 << 20;
-const MOST_COLUMN_BYTES = 32 << 20;
-const MOST_UNCOMPRESSED_BYTES = 256 << 20;
 const HEADER_BYTES = 4 << 10;
 const MOST_HEADER_BYTES = 1 << 20;
+
+/** How much of a column is read at once, as it is stored and uncompressed. */
+export interface ReadLimits {
+  readonly bytes: number;
+  readonly uncompressedBytes: number;
+}
+
+const LOOKED_AT: ReadLimits = { bytes: 32 << 20, uncompressedBytes: 256 << 20 };
 
 /** A column's values of some rows, as they are stored, or a sentence why there are none. */
 export interface ColumnValues {
@@ -64,6 +70,7 @@ export async function readRows(
   metadata: FileMetaData,
   columns: readonly TopColumn[],
   [start, end]: readonly [number, number],
+  limits: ReadLimits = LOOKED_AT,
 ): Promise<ColumnValues[]> {
   const parts: { readonly group: RowGroup; readonly rows: readonly [number, number] }[] = [];
   let before = 0;
@@ -77,7 +84,9 @@ export async function readRows(
   return Promise.all(
     columns.map(async (column) => {
       try {
-        const values = await Promise.all(parts.map(({ group, rows }) => readColumn(file, metadata, group, column, rows)));
+        const values = await Promise.all(
+          parts.map(({ group, rows }) => readColumn(file, metadata, group, column, rows, limits)),
+        );
         return { values: values.flat(), failure: "" };
       } catch (error) {
         if (error instanceof DOMException) throw error;
@@ -114,6 +123,7 @@ async function readColumn(
   group: RowGroup,
   column: TopColumn,
   [start, end]: readonly [number, number],
+  limits: ReadLimits,
 ): Promise<unknown[]> {
   const flat = column.elements.length === 1 && column.elements[0]?.repetition_type !== "REPEATED";
   const compressors: Compressors = {};
@@ -123,16 +133,16 @@ async function readColumn(
       if (!meta || chunk.crypto_metadata) throw new Error("it is encrypted");
       const span = spanOf(meta);
       if (span[0] < 0 || span[1] > file.byteLength) throw new Error("the file ends before it; the file is damaged");
-      Object.assign(compressors, await compressorsOf(meta.codec, MOST_UNCOMPRESSED_BYTES));
+      Object.assign(compressors, await compressorsOf(meta.codec, limits.uncompressedBytes));
       if (chunk.offset_index_offset && start > 0) return chunk;
-      const bytes = await bytesOfRows(file, span, flat ? end : undefined);
+      const bytes = await bytesOfRows(file, span, flat ? end : undefined, limits.bytes);
       return { ...chunk, offset_index_offset: undefined, meta_data: { ...meta, total_compressed_size: BigInt(bytes) } };
     }),
   );
   const root = metadata.schema[0] as SchemaElement;
   const rows = await new Promise<unknown[][]>((resolve, reject) => {
     parquetRead({
-      file: bounded(file),
+      file: bounded(file, limits.bytes),
       metadata: {
         ...metadata,
         schema: [{ ...root, num_children: 1 }, ...column.elements.map(asStored)],
@@ -162,14 +172,19 @@ function asStored(element: SchemaElement): SchemaElement {
  * Returns how many bytes of a column's part hold its first rows, by the headers of its pages; all of them for a nested column, whose headers
  * do not say how many rows a page has.
  */
-async function bytesOfRows(file: AsyncBuffer, [start, end]: [number, number], rows: number | undefined): Promise<number> {
-  if (rows === undefined || end - start <= SMALL_CHUNK_BYTES) return expectReadable(end - start);
+async function bytesOfRows(
+  file: AsyncBuffer,
+  [start, end]: [number, number],
+  rows: number | undefined,
+  most: number,
+): Promise<number> {
+  if (rows === undefined || end - start <= SMALL_CHUNK_BYTES) return expectReadable(end - start, most);
   let place = start;
   for (let values = 0; place < end && values < rows; ) {
     const header = await headerAt(file, place, end);
     values += header.values;
     place += header.headerBytes + header.compressedBytes;
-    expectReadable(place - start);
+    expectReadable(place - start, most);
   }
   return Math.min(place, end) - start;
 }
@@ -182,17 +197,16 @@ async function headerAt(file: AsyncBuffer, place: number, end: number) {
   throw new Error("a page has no header; the file is damaged");
 }
 
-function expectReadable(bytes: number): number {
-  if (bytes > MOST_COLUMN_BYTES)
-    throw new Error(`these rows take ${size(bytes)} of it, and the page reads up to ${size(MOST_COLUMN_BYTES)}`);
+function expectReadable(bytes: number, most: number): number {
+  if (bytes > most) throw new Error(`these rows take ${size(bytes)} of it, and the page reads up to ${size(most)}`);
   return bytes;
 }
 
-function bounded(file: AsyncBuffer): AsyncBuffer {
+function bounded(file: AsyncBuffer, most: number): AsyncBuffer {
   return {
     byteLength: file.byteLength,
     slice: (start, end = file.byteLength) => {
-      expectReadable(end - start);
+      expectReadable(end - start, most);
       return file.slice(start, end);
     },
   };
