@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from graveler.gateway.protocol.xml_text import escape
+from graveler.gateway.protocol.xml_text import XML_DECLARATION, escape
 
 STATUSES: Final[Mapping[str, int]] = {
     "AccessDenied": 403,
@@ -67,8 +67,6 @@ STATUSES: Final[Mapping[str, int]] = {
     "XAmzContentSHA256Mismatch": 400,
 }
 """HTTP statuses by code. Source: the list of error codes in the Amazon S3 API reference (``API/ErrorResponses.html``)."""
-
-XML_DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 class S3Error(Exception):
