@@ -211,7 +211,7 @@ def test_parts_become_an_object(law: Callable[[Law], None]) -> None:
 def test_a_part_of_no_upload_is_refused(law: Callable[[Law], None]) -> None:
     async def work(objects: Objects, store: Bytes) -> None:
         if isinstance(objects, S3Objects):
-            pytest.skip("s3proxy takes any part; see test_s3_faults")
+            pytest.skip("s3proxy takes any part; see test_s3_writes")
         upload_id = await asyncio.to_thread(objects.create_multipart, "a")
         await asyncio.to_thread(objects.abort_multipart, "a", upload_id)
         async with store.part_writer("a", upload_id, 1, 4) as writer:

@@ -60,6 +60,21 @@ class HttpConnection(asyncio.Protocol):
         _, connection = await loop.create_connection(cls, host, port, ssl=context, server_hostname=name)
         return connection
 
+    async def tunnel(self, authority: str, headers: Mapping[str, str], silence: float) -> None:
+        """Have the proxy on the other side connect to another server. :class:`BrokenConnectionError` if it refuses."""
+        self.send_head(head_of("CONNECT", authority, {"host": authority, **headers}), 0)
+        status = await self.response(silence)
+        if status != 200:
+            raise BrokenConnectionError(f"the proxy refuses a connection with status {status}", answered=True)
+        self.requests = 0
+
+    async def secure(self, host: str, context: SSLContext) -> None:
+        """Continue by TLS with the server ``host``. ``ssl.SSLError``."""
+        transport = await self._loop.start_tls(self._transport, self, context, server_hostname=host)
+        if transport is None:
+            raise BrokenConnectionError("the connection was closed", answered=False)
+        self.connection_made(transport)
+
     # Requests
 
     def send_head(self, head: bytes, unsent: int) -> None:
