@@ -216,6 +216,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("tag", "create"): "lakefs://lake/v2 main",
     ("tag", "delete"): "lakefs://lake/none",
     ("tag", "list"): "lake",
+    ("run",): "lakefs://lake/none -- true",
     ("undo",): "lakefs://lake/main",
     ("use",): "lakefs://lake/main",
     ("version",): "",

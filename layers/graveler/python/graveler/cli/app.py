@@ -38,6 +38,7 @@ from graveler.cli.verbs import (
     refs,
     repositories,
     resets,
+    runs,
     serve,
     settings,
     sizes,
@@ -195,7 +196,8 @@ _add(
     merges.cherry_pick,
     resets.reset,
     imports.import_,
-    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import"),
+    runs.run_,
+    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import", "run"),
 )
 app.add_typer(ingest.app, name="ingest", rich_help_panel=CHANGES)
 _add(HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)

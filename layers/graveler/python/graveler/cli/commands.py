@@ -20,6 +20,10 @@ COMPLETIONS = "completions"
 """The attribute of a verb with what completes its options."""
 
 
+SEPARATED = "graveler.separated"
+"""The key in the ``meta`` of a command's context that says whether its words have a ``--``."""
+
+
 class Command(TyperCommand):
     """A command that completes its parameters when they are first read."""
 
@@ -28,6 +32,11 @@ class Command(TyperCommand):
         """Functions that complete the parameters."""
         super().__init__(*arguments, **keywords)
         self.completions += getattr(self.callback, COMPLETIONS, ())
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of a command line."""
+        ctx.meta[SEPARATED] = "--" in args
+        return super().parse_args(ctx, args)
 
     @property
     def params(self) -> list[Any]:

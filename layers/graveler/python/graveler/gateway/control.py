@@ -8,19 +8,22 @@ A line is a JSON document and a line feed. Secrets travel here, where no other u
 """
 
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from graveler.errors import UnavailableError
-from graveler.lake.opening.location import AwsLake, FolderLake
+from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
 from graveler.location.environment import ServedLake
 
 D = TypeVar("D")
 
-REGION: Final = "eu-west-1"
-"""The region of the gateway's buckets. Not us-east-1 or us-west-2, in which boto3 presigns by version 2."""
+Location: TypeAlias = LakeLocation | ServedLake
+"""The location of any lake."""
+
+REGION: Final = "eu-central-1"
+"""The region of the gateway's buckets. In older ones, such as us-east-1 and eu-west-1, boto3 presigns by version 2."""
 
 LONGEST_LINE: Final = 1 << 20
 """Limit on the bytes of a line."""
@@ -55,7 +58,7 @@ class LakePlace(Struct, frozen=True, kw_only=True):
     served: ServedLake | None = None
 
     @classmethod
-    def of(cls, location: FolderLake | AwsLake | ServedLake) -> "LakePlace":
+    def of(cls, location: Location) -> "LakePlace":
         """Return the document for a location, with the absolute path of a folder."""
         match location:
             case FolderLake():
@@ -66,7 +69,7 @@ class LakePlace(Struct, frozen=True, kw_only=True):
                 return cls(served=location)
 
     @property
-    def location(self) -> FolderLake | AwsLake | ServedLake:
+    def location(self) -> Location:
         """The location."""
         location = self.folder or self.aws or self.served
         assert location is not None

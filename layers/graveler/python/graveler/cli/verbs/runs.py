@@ -1,0 +1,233 @@
+"""The verb that makes a program a transaction: run."""
+
+import re
+import sys
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from graveler.cli import completion
+from graveler.cli.commands import SEPARATED
+from graveler.cli.exits import report
+from graveler.cli.interrupts import moving
+from graveler.cli.locations import Named, find_lake, open_repository, user_name
+from graveler.cli.options import LakeOption, Message, check_utf8, parse_metadata
+from graveler.cli.terminal import Screen
+from graveler.cli.uris import RefURI, expect_branch, parse_ref, parse_repository
+from graveler.cli.values import commit_line, count
+from graveler.errors import InvalidError, MergeConflictError
+from graveler.values.addresses import SCHEME, quote_ref, scheme_of, without_scheme
+
+if TYPE_CHECKING:
+    from graveler.gateway.run.job import Bucket, Program, RunEnd, Terms
+
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", re.ASCII)
+
+
+def run_(
+    context: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="BRANCH",
+            help="The branch that gets the commit: REPOSITORY/BRANCH, or its URI.",
+            autocompletion=completion.branches,
+        ),
+    ],
+    program: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", help="The program, and its arguments.")
+    ],
+    message: Message = "",
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option("--metadata", "--meta", metavar="KEY=VALUE", help="Metadata of the commit; repeatable."),
+    ] = None,
+    record_arguments: Annotated[
+        bool, typer.Option("--record-arguments", help="Store the arguments in the commit; they may hold secrets.")
+    ] = False,
+    on_conflict: Annotated[
+        Literal["source-wins", "dest-wins"] | None,
+        typer.Option(
+            "--on-conflict",
+            help="Who wins if the program and BRANCH changed an object: the program is the source. [default: neither]",
+        ),
+    ] = None,
+    retries: Annotated[
+        int, typer.Option("--retries", min=0, metavar="N", help="After a conflict, run it again, at most N times.")
+    ] = 0,
+    once: Annotated[
+        str | None,
+        typer.Option("--once", metavar="ID", help="Do nothing if BRANCH has the commit of a run with this ID."),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="If the program fails, keep what it wrote, to look at.")] = False,
+    ref: Annotated[
+        str | None, typer.Option("--ref", metavar="REF", help="Only read, a tag, a commit, or main@{1 hour ago}.")
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Only read, the last commit of BRANCH.")] = False,
+    bucket: Annotated[
+        list[str] | None,
+        typer.Option("--bucket", metavar="NAME[/PREFIX]", help="Another name of the bucket; repeatable."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing after a success.")] = False,
+    lake: LakeOption = None,
+) -> None:
+    """Run a program whose writes become one commit, or none.
+
+    The program finds the branch as a bucket of S3: the bucket's name is the repository's, and paths name no branch. The
+    environment leads clients of S3 there (AWS_ENDPOINT_URL_S3, keys, …), so scripts stay as they are.
+
+    It works on a hidden branch. If it ends with 0, that is committed and merged into BRANCH. If it fails, is killed or
+    interrupted, BRANCH stays as it was. The exit code is the program's; 127 if there is no such program, 126 if it cannot be
+    executed, 128 + N after signal N. If its writes cannot be published, the exit code is graveler's: 4 for a conflict; the
+    message then names the hidden branch, which is kept.
+
+    \b
+    Examples:
+      graveler run sales/main -- python job.py
+      graveler run sales/main -m "Nightly" --once 2026-11-28 -- ./load.sh
+      graveler run sales/main --retries 3 -- aws s3 sync out s3://sales/out
+      graveler run sales/main --bucket company-lake/warehouse -- dbt build
+      graveler run sales/main --ref v1 -- duckdb < report.sql
+    """
+    if not context.meta[SEPARATED]:
+        raise InvalidError("write -- in front of the program, so that its options are its own: BRANCH -- PROGRAM")
+    uri = _target(target, ref, read_only=read_only)
+    check_utf8("--message", message)
+    meta = parse_metadata(metadata, "--metadata")
+    buckets = _buckets(bucket or [], uri.repository)
+    named = lake or Named(by_options=True)
+    reads = read_only or ref is not None
+    for_writers = {
+        "--message": message,
+        "--metadata": metadata,
+        "--record-arguments": record_arguments,
+        "--on-conflict": on_conflict,
+        "--retries": retries,
+        "--once": once is not None,
+        "--keep": keep,
+    }
+    if reads and (option := next((name for name, value in for_writers.items() if value), "")):
+        raise InvalidError(f"{option} is for a run that writes, and this one only reads; leave it out")
+
+    from graveler.gateway.run.job import Program, run_reading, run_writing  # not for the help
+    from graveler.gateway.run.supervision import ProgramNotStartedError
+
+    location, user = find_lake(named), user_name()
+    repository = open_repository(named, uri.repository)
+    subject = Program(repository=uri.repository, arguments=tuple(program), buckets=buckets)
+    screen = Screen(sys.stderr)
+    try:
+        if reads:
+            end = run_reading(repository, location, subject, uri.ref, user)
+            raise typer.Exit(end.exit_status)
+        terms = _terms(
+            uri.ref,
+            subject,
+            message,
+            meta,
+            on_conflict or "",
+            once,
+            with_arguments=record_arguments,
+            retries=retries,
+            keep=keep,
+        )
+        with moving(repository, uri.ref):
+            end = run_writing(
+                repository, location, subject, terms, user, lambda error: _say_again(screen, uri, error, quiet=quiet)
+            )
+    except ProgramNotStartedError as error:
+        report(error)
+        raise typer.Exit(error.status) from None
+    _say(screen, uri, end, quiet=quiet)
+    raise typer.Exit(end.exit_status)
+
+
+def _target(target: str, ref: str | None, *, read_only: bool) -> RefURI:
+    """Return the repository and what the program sees of it: a branch, or a ref that it reads."""
+    text = target if scheme_of(target) or "/" not in target else f"{SCHEME}{target}"
+    if ref is None:
+        uri = parse_ref(text)
+        return uri if read_only else RefURI(uri.repository, expect_branch(uri.repository, uri.ref))
+    repository, slash, _ = without_scheme(text).rstrip("/").partition("/")
+    return parse_ref(
+        f"{SCHEME}{parse_ref(text).repository if slash else parse_repository(repository)}/{quote_ref(ref)}"
+    )
+
+
+def _terms(
+    branch: str,
+    program: "Program",
+    message: str,
+    metadata: dict[str, str],
+    strategy: str,
+    once: str | None,
+    *,
+    with_arguments: bool,
+    retries: int,
+    keep: bool,
+) -> "Terms":
+    from graveler.gateway.run.job import Terms, application_of_run
+    from graveler.gateway.run.publication import Publication, program_name
+    from graveler.model import MergeStrategies, MergeStrategy
+
+    publication = Publication(
+        branch=branch,
+        message=message or f"Run {program_name(program.arguments[0])}",
+        metadata=metadata,
+        strategies=MergeStrategies(MergeStrategy(strategy)),
+        application=None if once is None else application_of_run(once),
+    )
+    return Terms(publication=publication, with_arguments=with_arguments, retries=retries, keep=keep)
+
+
+def _buckets(texts: list[str], repository: str) -> "tuple[Bucket, ...]":
+    """Parse the further names of the bucket. :class:`InvalidError` for one that no bucket can have, or that stands twice."""
+    from graveler.gateway.run.job import Bucket
+
+    buckets: dict[str, Bucket] = {}
+    for text in texts:
+        name, _, prefix = check_utf8("--bucket", text).removeprefix("s3://").partition("/")
+        if not _BUCKET.fullmatch(name):
+            raise InvalidError(
+                f"--bucket {text!r} names no bucket; write NAME or NAME/PREFIX, such as company-lake/raw"
+            )
+        if name == repository or name in buckets:
+            raise InvalidError(f"--bucket names bucket {name!r} twice, or that of the repository; name each once")
+        buckets[name] = Bucket(name, f"{prefix.strip('/')}/" if prefix.strip("/") else "")
+    return tuple(buckets.values())
+
+
+def _say_again(screen: Screen, uri: RefURI, error: MergeConflictError, *, quiet: bool) -> None:
+    if not quiet:
+        conflicts = count(len(error.conflicts), "conflict")
+        screen.note(f"{conflicts} with other changes of {screen.safe(uri.ref)}; running the program again")
+
+
+def _say(screen: Screen, uri: RefURI, end: "RunEnd", *, quiet: bool) -> None:
+    """Tell what a run came to, on stderr: the output is the program's."""
+    branch = screen.safe(f"{uri.repository}/{uri.ref}")
+    if end.program is None:
+        assert end.commit is not None
+        lines = [commit_line(screen, f"{branch} has this run already; the program was not run", end.commit)]
+    elif end.exit_status:
+        hint = f"; its work is kept: `graveler diff {uri} {end.hidden}` shows it" if end.hidden else ""
+        screen.note(f"nothing was published: {_failure(end)}; {branch} is unchanged{hint}")
+        return
+    elif end.commit is None:
+        lines = [f"nothing was published: the program changed nothing in {branch}"]
+    else:
+        lines = [commit_line(screen, f"published to {branch}", end.commit)]
+    if not quiet:
+        screen.note(*lines)
+
+
+def _failure(end: "RunEnd") -> str:
+    import signal
+
+    program = end.program
+    assert program is not None
+    number = program.signal if program.signal is not None else program.status - 128
+    if program.signal is not None or program.status > 128:
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        return f"the program was ended by {name}" if program.status else f"the run was to end by {name}"
+    return f"the program ended with {program.status}"

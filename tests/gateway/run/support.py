@@ -1,0 +1,106 @@
+"""Runs in processes of their own, as users start them, and small programs for them."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import graveler
+from tests.gateway.run import stand_in
+
+_DRIVER = f"""
+import sys
+import graveler.gateway.run.process as process
+process.MODULE = {stand_in.__name__!r}
+from graveler.cli.main import main
+sys.exit(main())
+"""
+_PROLOGUE = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+import boto3
+s3 = boto3.client("s3")
+def put(key, text, bucket="sales"):
+    s3.put_object(Bucket=bucket, Key=key, Body=text.encode())
+def get(key, bucket="sales"):
+    return s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
+"""
+
+
+def program(text: str) -> tuple[str, ...]:
+    """The words of a Python program that puts and gets objects."""
+    return sys.executable, "-c", _PROLOGUE + text
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a run."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that may be going on."""
+
+    process: "subprocess.Popen[str]"
+
+    def end(self) -> End:
+        """Wait for the end."""
+        out, err = self.process.communicate(timeout=60)
+        return End(self.process.returncode, out, err)
+
+    def line(self) -> str:
+        """Wait for the next line of the output."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().rstrip("\n")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the runner alone."""
+        self.process.send_signal(number)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A lake with the repository ``sales``, and how its runs are started."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def start(self, *words: str) -> Run:
+        """Start ``graveler run <words>``."""
+        environment = {**os.environ, "GRAVELER_LAKE": str(self.folder), "GRAVELER_USER": "ada", **self.environment}
+        return Run(
+            subprocess.Popen(
+                [sys.executable, "-c", _DRIVER, "run", *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        )
+
+    def run(self, *words: str) -> End:
+        """Run ``graveler run <words>`` to its end."""
+        return self.start(*words).end()
+
+    @property
+    def sales(self) -> "graveler.Repository":
+        """The repository, read anew."""
+        return graveler.open(self.folder, user="bob").repository("sales")
+
+    def branches(self) -> list[str]:
+        """All branches, hidden ones too."""
+        return [branch.id for branch in self.sales.branches(show_hidden=True)]
+
+    def read(self, path: str) -> str:
+        """The text of an object of main."""
+        with self.sales.branch("main").object(path).reader("r") as reader:
+            return str(reader.read())
