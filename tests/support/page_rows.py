@@ -137,11 +137,11 @@ def _parquet(kind: pa.DataType, values: list[Any], later_kind: pa.DataType, late
 
 
 def _outcome(repository: Repository, path: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    with repository.ref("main~1").diff_rows("main", path, keys=keys) as found:
+    with repository.ref("main~1").diff_rows("main", path, keys=keys) as difference:
         return {
             "keys": list(keys),
-            "counts": {"removed": found.removed, "changed": found.changed, "added": found.added},
-            "columns": [list(column) for column in found.columns],
+            "counts": {"removed": difference.removed, "changed": difference.changed, "added": difference.added},
+            "columns": [list(column) for column in difference.columns],
         }
 
 

@@ -7,7 +7,7 @@ from io import BytesIO
 import pyarrow
 import pyarrow.parquet
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.web.conftest import Visit
 
@@ -118,6 +118,30 @@ def test_versions_in_the_history_of_an_object_are_compared(
     rows = page.locator(".row-change")
     expect(rows.get_by_role("status")).to_contain_text("~1 row changed")
     expect(rows.locator("tr.changed")).to_contain_text("7 → 8.5")
+
+
+def test_reading_can_be_cancelled(visit: Visit, repository: str, put: Put, commit: Callable[[str], str]) -> None:
+    put("t.csv", b"id\n1\n")
+    commit("First")
+    put("t.csv", b"id\n2\n")
+    number = commit("Second")
+    # A store that does not answer: requests for ranges of bytes wait.
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if "range" in route.request.headers:
+            held.append(route)
+        else:
+            route.fallback()
+
+    visit.page.route("**", hold)
+    visit.page.goto(f"{visit.origin}/repositories/{repository}/commits/{number}?file=t.csv")
+    expect(visit.page.locator(".row-change")).to_contain_text("Read 0 B of 10 B")
+    visit.page.get_by_role("button", name="Cancel").click()
+    visit.page.unroute("**")
+    visit.page.get_by_role("button", name="Compare rows").click()
+    expect(visit.page.locator(".row-change").get_by_role("status")).to_contain_text("+1 row added")
+    assert len(held) == 2
 
 
 def test_large_tables_are_read_when_asked_for_and_larger_ones_by_the_command(

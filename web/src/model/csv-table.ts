@@ -53,12 +53,12 @@ function separatorOf(text: string, start: number, path: string): string {
 /** Returns names without spaces around them; one that is empty gets its place, and one that stands twice a number. */
 function uniqueNames(head: readonly (string | undefined)[]): readonly string[] {
   const names: string[] = [];
-  const taken = new Set<string>();
+  const lowered = new Set<string>();
   for (const [place, value] of head.entries()) {
     const name = value?.trim() || `column${place}`;
     let unique = name;
-    for (let number = 1; taken.has(unique.toLowerCase()); number += 1) unique = `${name}_${number}`;
-    taken.add(unique.toLowerCase());
+    for (let number = 1; lowered.has(unique.toLowerCase()); number += 1) unique = `${name}_${number}`;
+    lowered.add(unique.toLowerCase());
     names.push(unique);
   }
   return names;

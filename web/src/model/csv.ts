@@ -47,7 +47,7 @@ function readRow(text: string, start: number, separator: string): CsvRow {
   let count = 0;
   let place = start;
   for (;;) {
-    const cell = text[place] === '"' ? readQuoted(text, place) : readPlain(text, place, separator);
+    const cell = text[place] === '"' ? readQuoted(text, place, separator) : readPlain(text, place, separator);
     if (count < MOST_COLUMNS)
       cells.push(cell.text.length > MOST_CHARACTERS ? `${cell.text.slice(0, MOST_CHARACTERS)}…` : cell.text);
     count += 1;
@@ -65,7 +65,7 @@ function readPlain(text: string, start: number, separator: string): { readonly t
   return { text: text.slice(start, end), end };
 }
 
-function readQuoted(text: string, start: number): { readonly text: string; readonly end: number } {
+function readQuoted(text: string, start: number, separator: string): { readonly text: string; readonly end: number } {
   const parts: string[] = [];
   let place = start + 1;
   for (;;) {
@@ -74,7 +74,8 @@ function readQuoted(text: string, start: number): { readonly text: string; reado
     parts.push(text.slice(place, quote));
     if (text[quote + 1] !== '"') {
       // What follows the closing quote up to the next separator belongs to the value, as most readers have it.
-      return { text: parts.join(""), end: quote + 1 };
+      const rest = readPlain(text, quote + 1, separator);
+      return { text: parts.join("") + rest.text, end: rest.end };
     }
     parts.push('"');
     place = quote + 2;

@@ -56,9 +56,9 @@ function framesOf(input: Uint8Array, length: number): readonly Frame[] | undefin
 function writeBlock(block: Uint8Array, output: Uint8Array, start: number): number {
   let read = 0;
   let place = start;
-  const lengthFrom = (first: number): number => {
-    let sum = first;
-    for (let byte = first === 15 ? 255 : 0; byte === 255; sum += byte) {
+  const lengthFrom = (nibble: number): number => {
+    let sum = nibble;
+    for (let byte = nibble === 15 ? 255 : 0; byte === 255; sum += byte) {
       byte = block[read] ?? damaged();
       read += 1;
     }

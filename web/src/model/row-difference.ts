@@ -54,14 +54,14 @@ function compareWhole(tables: CodedTables): RowDifference {
   for (const group of groups[1]) surplus[group] = (surplus[group] ?? 0) + 1;
   for (const group of groups[0]) surplus[group] = (surplus[group] ?? 0) - 1;
   const take = (rows: Int32Array, sign: 1 | -1): number[] => {
-    const taken: number[] = [];
+    const surplusRows: number[] = [];
     for (let row = rows.length - 1; row >= 0; row -= 1) {
       const group = rows[row] as number;
       if ((surplus[group] as number) * sign <= 0) continue;
       surplus[group] = (surplus[group] as number) - sign;
-      taken.push(row);
+      surplusRows.push(row);
     }
-    return taken.reverse();
+    return surplusRows.reverse();
   };
   return { removed: take(groups[0], -1), changed: [], added: take(groups[1], 1) };
 }

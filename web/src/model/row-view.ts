@@ -49,7 +49,7 @@ export function showDifference(
     }),
   );
   const values = columns.filter((column) => !keys.includes(column));
-  const ordered = [...keys, ...values.sort((one, other) => (changes.get(other) ?? 0) - (changes.get(one) ?? 0))];
+  const ordered = [...keys, ...values.sort((left, right) => (changes.get(right) ?? 0) - (changes.get(left) ?? 0))];
   const shown = ordered.slice(0, MOST_COLUMNS);
   const text = ({ codes, texts }: CodedColumn, side: 0 | 1, row: number): ShownText => {
     const code = codes[side][row] ?? NULL_CODE;

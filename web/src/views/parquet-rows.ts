@@ -62,11 +62,12 @@ async function open(bytes: ArrayBuffer): Promise<Side> {
 async function codeColumn(sides: Pair<Side>, columns: Pair<TopColumn | undefined>, titles: Pair<string>): Promise<CodedColumn> {
   const name = (columns[1] ?? columns[0])?.name ?? "";
   const kinds = columns.map((column) => column && kindOf(column.elements)) as unknown as Pair<RowKind | undefined>;
-  const [one = kinds[1], other = kinds[0]] = kinds;
+  // A column that one side lacks is compared as if both had its type.
+  const [before = kinds[1], after = kinds[0]] = kinds;
   const values = new ValueCodes();
   const codes: Int32Array[] = [];
   const place = `the column ${JSON.stringify(name)}`;
-  const identify = await named(place, () => identities([one as RowKind, other as RowKind]));
+  const identify = await named(place, () => identities([before as RowKind, after as RowKind]));
   for (const side of [0, 1] as const) {
     const column = columns[side];
     const { rows } = sides[side];
@@ -79,7 +80,7 @@ async function codeColumn(sides: Pair<Side>, columns: Pair<TopColumn | undefined
     types: [kinds[0]?.type, kinds[1]?.type],
     codes: codes as unknown as Pair<Int32Array>,
     texts: values.texts,
-    measure: one?.measure === true || other?.measure === true || one?.family === "nested",
+    measure: before?.measure === true || after?.measure === true || before?.family === "nested",
   };
 }
 

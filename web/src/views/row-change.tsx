@@ -109,6 +109,7 @@ function Compared(props: RowChangeProps & { readonly cancel: () => void }) {
         }),
       ),
     );
+    signal.throwIfAborted();
     const assistant = new Assistant(worker);
     signal.addEventListener("abort", () => assistant.end());
     const titles: Pair<string> = [sides[0].title, sides[1].title];
