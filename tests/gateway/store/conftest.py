@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
+import uvloop
 
 from graveler.system.retries import Retries
 from tests.gateway.store.faulty import DATA, PATH, QUICK, Run, Work, in_store
@@ -18,7 +19,7 @@ from tests.storage.adapters import CREDENTIALS
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as under granian
         yield runner
 
 
