@@ -40,7 +40,7 @@ _IDLE_SECONDS: Final = 20.0
 """Time after which an idle connection is not used any more."""
 _LONG_IDLE_SECONDS: Final = 1.0
 """The same for a body that cannot be repeated: the server may just be closing a connection that was idle for longer."""
-REPEATABLE: Final = 4 * PIECE
+REPEATABLE: Final = 2 * PIECE
 """Bytes of a body up to which a failed write is repeated from memory. Beyond, its client repeats it."""
 _ERROR_BYTES: Final = 64 << 10
 _EXPIRED_CODES: Final = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))
