@@ -1,7 +1,7 @@
 """A client of S3 for the event loop: a bucket's requests, signed, over connections that are kept.
 
-boto3 needs 1.4 ms of a core or more for a request, and a thread; this one 0.06 to 0.11 ms. It knows a dozen headers and no XML but
-errors'. Requests are those that may be repeated: reads, and writes of a whole object or part. Errors and pauses are those of
+boto3 needs 1.4 ms of a core or more for a request, and a thread; this one 0.06 to 0.11 ms. It knows a dozen headers and no XML
+but errors'. Requests are those that may be repeated: reads, and writes of a whole object or part. Errors and pauses are those of
 :mod:`graveler.storage.aws_requests`, so a user reads the same sentence, whichever client fails.
 """
 
