@@ -1,4 +1,4 @@
-"""What a lake has not, as a plain bucket of S3 answers: no versions, tags, policies or rules, and nothing public."""
+"""Answers of a plain bucket of S3 about what a lake has not: no versions, tags, policies or rules, and nothing public."""
 
 from collections.abc import Mapping
 from typing import Final
