@@ -216,7 +216,43 @@ def test_of_writes_if_absent_one_wins(call: Client) -> None:
     assert get(call, "a").body == b"1"
 
 
-@pytest.mark.parametrize("headers", [{"If-None-Match": '"etag"'}, {"If-Match": "*"}, {"If-Match": '"etag"'}])
+def test_of_writes_on_one_etag_one_wins(call: Client) -> None:
+    missing = call("POST", BRANCH + "/objects", {"path": "a"}, b"1", {"If-Match": "*"})
+    assert (missing.status, missing.json()["code"]) == (404, "object_not_found")
+    put(call, "a", b"1")
+    seen = {"If-Match": get(call, "a").headers["etag"]}
+    assert call("POST", BRANCH + "/objects", {"path": "a"}, b"2", seen).status == 201
+    refused = call("POST", BRANCH + "/objects", {"path": "a"}, b"3", seen)
+    assert (refused.status, refused.json()["code"]) == (412, "object_changed")
+    assert get(call, "a").body == b"2"
+    assert call("POST", BRANCH + "/objects", {"path": "a"}, b"4", {"If-Match": "*"}).status == 201
+    assert get(call, "a").body == b"4"
+
+
+def test_of_deletes_on_one_etag_one_wins(call: Client) -> None:
+    put(call, "a", b"1")
+    seen = {"If-Match": get(call, "a").headers["etag"]}
+    put(call, "a", b"2")
+    assert call("DELETE", BRANCH + "/objects", {"path": "a"}, headers=seen).status == 412
+    assert get(call, "a").body == b"2"
+    seen = {"If-Match": get(call, "a").headers["etag"]}
+    assert call("DELETE", BRANCH + "/objects", {"path": "a"}, headers={"If-None-Match": "*"}).status == 501
+    for _ in range(2):  # a missing object is success
+        assert call("DELETE", BRANCH + "/objects", {"path": "a"}, headers=seen).status == 204
+    assert listed(call) == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"If-None-Match": '"etag"'},
+        {"If-Match": '"a", "b"'},
+        {"If-Match": 'W/"a"'},
+        {"If-Match": '""'},
+        {"If-Match": "a"},
+        {"If-Match": '"a"', "If-None-Match": "*"},
+    ],
+)
 def test_other_conditions_are_refused_and_not_ignored(call: Client, headers: dict[str, str]) -> None:
     assert call("POST", BRANCH + "/objects", {"path": "a"}, b"1", headers).status == 501
     assert listed(call) == []
@@ -412,8 +448,10 @@ def test_of_uploads_in_parts_if_absent_one_wins(call: Client) -> None:
     put(call, "source", b"2")
     refused = finish(only)
     assert (refused.status, refused.message.startswith("path already exists")) == (412, True)
-    assert finish({"If-Match": "*"}).status == 501
+    assert finish({"If-Match": '"other"'}).status == 412
     assert get(call, "a").body == b"1"
+    assert finish({"If-Match": get(call, "a").headers["etag"]}).status == 200
+    assert get(call, "a").body == b"2"
 
 
 def test_uploads_in_parts_that_make_no_sense_are_refused(call: Client) -> None:

@@ -100,6 +100,19 @@ def test_a_branch_is_renamed_with_its_uncommitted_changes(lake: Path) -> None:
     assert done("branch", "rename", "lakefs://lake/trial", "t2", "--json").json["name"] == "t2"
 
 
+def test_put_if_match_refuses_what_has_changed(lake: Path) -> None:
+    done("put", "-", f"{MAIN}/a", stdin=b"1")
+    seen = done("stat", f"{MAIN}/a", "--json").json["checksum"]
+    done("put", "-", f"{MAIN}/a", "--if-match", seen, stdin=b"2")
+    refused = run("put", "-", f"{MAIN}/a", "--if-match", seen, stdin=b"3")
+    assert refused.code == 5
+    assert "has the ETag" in refused.err
+    assert done("cat", f"{MAIN}/a").out == "2"
+    assert run("put", "-", f"{MAIN}/b", "--if-match", seen, stdin=b"3").code == 3
+    several = run("put", str(lake), str(lake), f"{MAIN}/", "--if-match", seen)
+    assert (several.code, "one object" in several.err) == (2, True)
+
+
 def test_put_if_absent_refuses_what_is_there(lake: Path) -> None:
     done("put", "-", f"{MAIN}/a", "--if-absent", stdin=b"1")
     refused = run("put", "-", f"{MAIN}/a", "--if-absent", stdin=b"2")

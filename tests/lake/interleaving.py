@@ -31,6 +31,7 @@ from graveler.errors import (
     MergeConflictError,
     NoChangesError,
     NotFoundError,
+    ObjectChangedError,
     ObjectNotFoundError,
     PreconditionError,
     RefNotFoundError,
@@ -64,13 +65,14 @@ ASIDE = ("aside", "elsewhere")
 @dataclass
 class Write:
     """One write of one key. ``value`` is None for a delete; ``end`` None until it is acknowledged, ``refused`` until it is
-    refused."""
+    refused. ``replaces`` is the acknowledged value that it requires to be there."""
 
     key: str
     value: int | None
     start: int
     end: int | None = None
     refused: int | None = None
+    replaces: int | None = None
 
 
 @dataclass
@@ -88,11 +90,29 @@ class History:
         if value is None and not acknowledged:
             return
         candidates = [w for w in mine if w.value == value and (w.refused is None or w.refused > began)]
-        for write in candidates:
-            if not any(write.end is not None and later.start > write.end for later in acknowledged):
+        gone = {w.replaces for w in acknowledged if w.replaces is not None}
+        for write in candidates if value not in gone else ():
+            line = self._line(write, mine)
+            ends = [w.end for w in line if w.end is not None]
+            if not any(later.start > min(ends) for later in acknowledged if ends and later not in line):
                 return
         newest = max((w.start, w.value) for w in acknowledged) if acknowledged else None
         self.wrong.append(f"{who} read {value} of {key!r}, although {newest} (start, value) had been acknowledged")
+
+    @staticmethod
+    def _line(write: Write, writes: Sequence[Write]) -> list[Write]:
+        """The write, the one that it replaced, the one that that replaced, …: nothing can have come between two of them."""
+        line = [write]
+        while line[-1].replaces is not None:
+            line.append(next(w for w in writes if w.value == line[-1].replaces))
+        return line
+
+    def judge_replacements(self) -> None:
+        """Of several that replace one value, one wins."""
+        won = [(w.key, w.replaces) for w in self.writes if w.replaces is not None and w.end is not None]
+        self.wrong += [
+            f"{value} of {key!r} was replaced twice" for key, value in set(won) if won.count((key, value)) > 1
+        ]
 
     def judge_creations(self) -> None:
         """A creator may win only if what was acknowledged before, or was created at the same time, can have been deleted."""
@@ -280,7 +300,7 @@ class Client:
         """Notes that a write was refused, and so must have no effect."""
         try:
             yield
-        except (ForbiddenError, NotFoundError):
+        except (ForbiddenError, NotFoundError, ObjectChangedError):
             write.refused = self.scheduler.tick()
             raise
 
@@ -302,6 +322,37 @@ class Client:
             write.end = self.scheduler.tick()
         except AlreadyExistsError:
             pass
+
+    def replace(self, _: str) -> None:
+        """Replace what is there, on condition that it still is, unless its writer got no answer yet."""
+        key = self._key()
+        value = self._acknowledged(key)
+        if value is None:
+            return
+        write = self._note(key, self.scheduler.fresh())
+        write.replaces = value
+        assert write.value is not None
+        with suppress(ObjectNotFoundError), self._refusable(write):
+            self.repository.link("main", entry(key, write.value), if_match=entry(key, value).checksum)
+            write.end = self.scheduler.tick()
+
+    def delete_same(self, _: str) -> None:
+        key = self._key()
+        value = self._acknowledged(key)
+        if value is None:
+            return
+        write = self._note(key, None)
+        with self._refusable(write):
+            self.repository.delete("main", [key], if_match=entry(key, value).checksum)
+        write.end = self.scheduler.tick()
+
+    def _acknowledged(self, key: str) -> int | None:
+        try:
+            value = self.repository.stat("main", key).size
+        except ObjectNotFoundError:
+            return None
+        writes = [w for w in self.scheduler.history.writes if w.key == key and w.value == value]
+        return value if any(w.end is not None for w in writes) else None
 
     def reset(self, message: str) -> None:
         """Stage what nobody else knows of, and drop it; what others staged must stay."""
@@ -610,6 +661,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "writer": ("put", "put", "put", "delete", "read"),
     "resetter": ("reset", "reset", "reset", "put", "read"),
     "creator": ("create", "create", "delete", "read"),
+    "replacer": ("replace", "replace", "replace", "delete_same", "put"),
     "committer": ("commit", "commit", "commit_again", "read"),
     "merger": ("merge",),
     "neighbour": ("merge_beside",),
@@ -660,6 +712,12 @@ CASTS: list[tuple[str, ...]] = [
     ("neighbour", "writer", "committer"),
     ("neighbour", "writer", "reader"),
     ("neighbour", "resetter", "committer", "committer"),
+    ("replacer", "replacer", "committer"),
+    ("replacer", "replacer", "committer", "committer"),
+    ("replacer", "creator", "committer", "merger"),
+    ("replacer", "writer", "committer", "resetter"),
+    ("replacer", "replacer", "merger"),
+    ("creator", "merger", "committer"),
 ]
 """Which clients meet; the seed picks one."""
 
@@ -691,6 +749,7 @@ def explore(seed: int, casts: Sequence[tuple[str, ...]] = CASTS) -> Scheduler:
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from None
     scheduler.history.judge_creations()
+    scheduler.history.judge_replacements()
     problems = scheduler.history.wrong + scheduler.aside.wrong
     problems += final_problems(scheduler)
     assert not problems, f"seed {seed}: " + "; ".join(problems)

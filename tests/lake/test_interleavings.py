@@ -173,7 +173,11 @@ def creating_whatever_the_branch_is(patch: pytest.MonkeyPatch) -> None:
     def unconditional(self: Refs, state: BranchState) -> Check:
         return Check(self.branch_key(state.name), Matches({}))
 
-    patch.setattr(Refs, "unchanged_check", unconditional)
+    patch.setattr(Refs, "conditional_write", unconditional)
+
+
+def merging_below_what_was_created_or_replaced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Refs, "conditional_write", Refs.unchanged_check)
 
 
 def resetting_sealed_tokens_with_what_they_hold_of_others(patch: pytest.MonkeyPatch) -> None:
@@ -254,12 +258,19 @@ MUTATIONS: list[Callable[[pytest.MonkeyPatch], None]] = [
     merging_over_what_is_staged,
     publishing_whatever_the_head_is,
     creating_whatever_the_branch_is,
+    merging_below_what_was_created_or_replaced,
     resetting_sealed_tokens_with_what_they_hold_of_others,
     renaming_a_branch_that_still_acknowledges,
     renaming_with_the_tokens_of_the_old_name,
     refusing_without_taking_back,
     judging_leases_by_wall_clocks,
 ]
+
+CLIENTS: dict[Callable[[pytest.MonkeyPatch], None], str] = {
+    merging_over_what_is_staged: "neighbour",
+    merging_below_what_was_created_or_replaced: "replacer",
+}
+"""The clients that meet what a rule is there for."""
 
 
 @pytest.mark.ci
@@ -280,7 +291,7 @@ def test_the_search_finds_a_bad_history_where_parts_are_published_on_any_head(mo
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[m.__name__ for m in MUTATIONS])
 def test_the_search_finds_a_bad_history(mutation: Callable[[pytest.MonkeyPatch], None]) -> None:
     of_renames = "renaming" in mutation.__name__ or mutation is refusing_without_taking_back
-    client = "renamer" if of_renames else "neighbour" if mutation is merging_over_what_is_staged else ""
+    client = CLIENTS.get(mutation, "renamer" if of_renames else "")
     casts = [cast for cast in CASTS if not client or client in cast]
     with pytest.MonkeyPatch.context() as patch:
         mutation(patch)

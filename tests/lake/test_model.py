@@ -24,6 +24,7 @@ from graveler.errors import (
     MergeConflictError,
     NoChangesError,
     NotFoundError,
+    ObjectChangedError,
     ObjectNotFoundError,
     RefNotFoundError,
 )
@@ -174,6 +175,21 @@ class RepositoryMachine(RuleBasedStateMachine):
         else:
             self.repository.link(branch, entry, if_absent=True)
             self.model.staged[branch][path] = value_of(self.repository, entry)
+
+    @rule(pick=picks, path=st.sampled_from(PATHS), number=st.integers(0, 2), seen=st.booleans())
+    def link_if_match(self, pick: int, path: str, number: int, seen: bool) -> None:
+        branch = self.branch(pick)
+        entry = ObjectEntry(path, f"mem://other/{number}", number, f"{number:032x}", 5, metadata={"n": "1"})
+        if path not in self.model.current(branch):
+            with pytest.raises(ObjectNotFoundError):
+                self.repository.link(branch, entry, if_match="*")
+            return
+        if not seen:
+            with pytest.raises(ObjectChangedError):
+                self.repository.link(branch, entry, if_match="0" * 8)
+            return
+        self.repository.link(branch, entry, if_match=self.repository.stat(branch, path).checksum)
+        self.model.staged[branch][path] = value_of(self.repository, entry)
 
     @rule(pick=picks, ref=picks, into=picks, source=st.sampled_from(PATHS), destination=st.sampled_from(PATHS))
     def copy(self, pick: int, ref: int, into: int, source: str, destination: str) -> None:

@@ -34,6 +34,8 @@ DIRECT: dict[str, Verb] = {
     "upload-if-absent": lambda r, f: r.upload("main", "x", b"1", if_absent=True, force=f),
     "link": lambda r, f: r.link("main", external("x"), force=f),
     "link-if-absent": lambda r, f: r.link("main", external("x"), if_absent=True, force=f),
+    "link-if-match": lambda r, f: r.link("main", external("a"), if_match="*", force=f),
+    "delete-if-match": lambda r, f: r.delete("main", ["a"], if_match="*", force=f),
     "address": lambda r, f: r.new_address("main", "x", force=f),
     "delete": lambda r, f: r.delete("main", ["a"], force=f),
     "copy": lambda r, f: r.copy("main", "a", "x", force=f),

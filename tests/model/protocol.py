@@ -10,7 +10,11 @@ be created under the name ``a``. A history is bad if
 - a read returns a value that was overwritten, by an acknowledged write, before the read began (a regular register);
 - a read that begins after a write was refused returns that write's value;
 - a value that was put under the old name after the rename, or acknowledged for the second branch ``a``, is found on ``b``;
-- two creators of one object win.
+- two creators of one object win, or two that replace one value on condition that it is there;
+- a creator's value is read although another write of the object was acknowledged, and nobody deletes;
+- a read returns a value that was replaced on this condition, or one that replaced a value, although a write was acknowledged that
+  began after the replaced one was: it must come after both. (Nobody replaces a value before its write is acknowledged: such a
+  write may yet be put again.)
 
 The final state is read at every moment. A delete is the write of a tombstone (``d<i>``).
 
@@ -19,7 +23,7 @@ switches each rule of :data:`RULES` off in turn, to show that each is needed. ``
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tests.support.tuples import changed
@@ -27,7 +31,8 @@ from tests.support.tuples import changed
 RULES: dict[str, bool] = {
     "verify_after_put": True,  # a writer reads the branch again after its put
     "leave_late_item": True,  # a put that came too late is left where it is, not taken back
-    "create_in_transaction": True,  # create-if-absent checks the branch item in the transaction of its put
+    "condition_in_transaction": True,  # a conditional write checks the branch item in the transaction of its put
+    "condition_marks_branch": True,  # … and marks it, so that a merge that has read what is staged does not publish below it
     "oldest_first": True,  # tokens are published in the order in which they were sealed
     "tokens_in_condition": True,  # publish fails when the applied tokens are no longer the oldest of the sealed list
     "reapply_on_new_head": True,  # the loser applies its staged changes to the new head (and does not merge its tree)
@@ -52,16 +57,19 @@ Process = tuple[str, str, str, Place]
 
 
 class Branch(NamedTuple):
-    """A branch's item: head (a commit's number), open token, sealed tokens, and the token that a rename is filling."""
+    """A branch's item: head (a commit's number), open token, sealed tokens, the token that a rename is filling, and the latest
+    conditional writer."""
 
     head: int
     open: str
     sealed: tuple[str, ...] = ()
     mark: str | None = None
+    written: str = ""
 
 
 class State(NamedTuple):
-    """``trees`` holds the key's value in each commit; ``gone`` the outcome of each token that left its branch."""
+    """``trees`` holds the key's value in each commit; ``gone`` the outcome of each token that left its branch; ``replaced`` the
+    value that each conditional writer requires."""
 
     trees: tuple[str, ...]
     branches: tuple[tuple[str, Branch], ...]
@@ -73,6 +81,7 @@ class State(NamedTuple):
     acked_elsewhere: frozenset[str]
     refused: frozenset[str]
     strays: frozenset[str]
+    replaced: tuple[tuple[str, str], ...]
     readers: tuple[tuple[str | None, frozenset[str], frozenset[str]], ...]
     closed: bool
     next_token: int
@@ -131,12 +140,14 @@ class Search:
         mergers: int = 0,
         besides: int = 0,
         creators: int = 0,
+        replacers: int = 0,
         renamers: int = 0,
         recreators: int = 0,
         rules: int = 0,
         sequential: bool = False,
     ) -> None:
         self.sequential = sequential
+        self.deleters = deleters
         # Writers and deleters are one sequence: v0, v1, ... then d0, ...
         self.order = [f"v{i}" for i in range(writers)] + [f"d{i}" for i in range(deleters)]
         procs = [("w", me, "start", ()) for me in self.order]
@@ -146,6 +157,7 @@ class Search:
         procs += [("m", f"m{i}", "read", ()) for i in range(mergers)]
         procs += [("b", f"b{i}", "read", ()) for i in range(besides)]
         procs += [("x", f"x{i}", "start", ()) for i in range(creators)]
+        procs += [("y", f"y{i}", "start", ()) for i in range(replacers)]
         procs += [("n", f"n{i}", "mark", ()) for i in range(renamers)]
         procs += [("k", f"k{i}", "clear", ()) for i in range(renamers)]
         procs += [("e", f"e{i}", "create", ()) for i in range(recreators)]
@@ -161,6 +173,7 @@ class Search:
             frozenset(),
             frozenset(),
             frozenset(),
+            (),
             (),
             False,
             1,
@@ -340,6 +353,21 @@ class Search:
     # still the one that was looked at, and the item too. (Without the first, two creators win: one puts late into a
     # sealed token, which a commit takes.)
     def x(self, s: State, me: str, pc: str, loc: Place) -> Iterator[Step]:
+        yield from self._put_on_condition(s, me, pc, loc, lambda now: s if absent(now) else None)
+
+    # Replace only a certain value, the one that this process finds first: like x, with another condition.
+    def y(self, s: State, me: str, pc: str, loc: Place) -> Iterator[Step]:
+        def condition(now: str | None) -> State | None:
+            required = dict(s.replaced).get(me)
+            if required is None and now is not None and not absent(now) and now in s.acked:
+                return changed(s, replaced=(*s.replaced, (me, now)))
+            return s if now == required and now is not None else None
+
+        yield from self._put_on_condition(s, me, pc, loc, condition)
+
+    def _put_on_condition(
+        self, s: State, me: str, pc: str, loc: Place, condition: Callable[[str | None], State | None]
+    ) -> Iterator[Step]:
         branch = s.branch("a")
         if branch is None or s.closed:
             if pc not in ("done", "lost"):
@@ -355,20 +383,23 @@ class Search:
             item = value if at == 0 else item
             if value == me:  # an earlier try, whose answer was lost
                 yield changed(s, acked=s.acked | {me}), "done", ()
-            elif value and not absent(value):
-                yield s, "lost", ()
-            elif at == len(path) or value:  # nothing, or a tombstone that hides what is below
-                yield s, "put", (path[0], looked, item)
-            else:
+            elif not value and at < len(path):
                 yield s, "look", (path, looked, at + 1, item)
+            elif (after := condition(value)) is None:
+                yield s, "lost", ()
+            else:  # a value, nothing, or a tombstone that hides what is below
+                yield after, "put", (path[0], looked, item)
         elif pc == "put":
             token, looked, item = loc
-            if s.item(token) != item or (RULES["create_in_transaction"] and branch != looked):
+            same = changed(branch, written=looked.written) == looked
+            if s.item(token) != item or (RULES["condition_in_transaction"] and not same):
                 yield s, "start", ()
             else:
                 stored = s.with_item(token, me)
+                if RULES["condition_in_transaction"] and RULES["condition_marks_branch"]:
+                    stored = stored.with_branch("a", changed(branch, written=me))
                 yield stored, "start", ()  # the answer was lost: try again
-                if RULES["create_in_transaction"]:
+                if RULES["condition_in_transaction"]:
                     yield changed(stored, acked=s.acked | {me}), "done", ()
                 else:
                     yield stored, "verify", (token,)
@@ -428,7 +459,7 @@ class Search:
                 yield published.leaving(tokens, ("published", len(s.trees))), "clean", (tokens,)
         elif pc == "clean":
             waiting = ("token", "look", "put", "verify", "settle", "into", "scan", "move")
-            busy = any(p[0] in "rxwun" and p[2] in waiting for p in s.procs)
+            busy = any(p[0] in "rxywun" and p[2] in waiting for p in s.procs)
             if not (RULES["late_cleanup"] and busy):
                 cleaned = s
                 for token in loc[0]:
@@ -490,11 +521,17 @@ class Search:
             for token in reversed(there.sealed):
                 value = value or s.item(token)
             value = value or s.trees[there.head]
+        replaced = dict(s.replaced)
         for read, seen, refused in (*s.readers, (value, s.acked, s.refused)):
             if read in refused:
                 return f"read {read} although it had been refused"
-            for later in seen:
-                if read != later and (read == NONE or read in before.get(later, ())):
+            line = [read]  # nothing comes between a value and the one that replaced it
+            while line[-1] in replaced:
+                line.append(replaced[line[-1]])
+            for later in seen - set(line):
+                if read is not None and (read == replaced.get(later) or (read[0] == "x" and not self.deleters)):
+                    return f"read {read} although {later} had been acknowledged"
+                if read == NONE or not before.get(later, frozenset()).isdisjoint(line):
                     return f"read {read} although {later} had been acknowledged"
         if value in s.strays and s.here == "b":
             return f"{value} was put under the old name, and is on the renamed branch"
@@ -502,6 +539,9 @@ class Search:
             return f"{value} was acknowledged for another branch, and is on the renamed one"
         if sum(v[0] == "x" for v in s.acked) > 1:
             return "two creators won"
+        won = [replaced[v] for v in s.acked if v in replaced]
+        if len(set(won)) < len(won):
+            return "two writers replaced one value"
         return None
 
     def run(self) -> tuple[int, str | None, list[str]]:
@@ -540,6 +580,12 @@ CASES: list[Case] = [
     {"creators": 2, "writers": 1, "committers": 1},
     {"creators": 2, "committers": 1, "mergers": 1},
     {"creators": 1, "writers": 1, "deleters": 1, "committers": 1},
+    {"writers": 1, "replacers": 2, "committers": 1},
+    {"writers": 2, "replacers": 1, "committers": 1, "sequential": True},
+    {"writers": 1, "deleters": 1, "replacers": 1, "committers": 1},
+    {"writers": 1, "replacers": 1, "committers": 2},
+    {"writers": 1, "replacers": 1, "committers": 1, "mergers": 1},
+    {"creators": 1, "committers": 1, "mergers": 1},
     {"writers": 2, "rules": 1},
     {"writers": 2, "rules": 1, "committers": 1},
     {"writers": 1, "deleters": 1, "rules": 1, "committers": 1, "sequential": True},

@@ -117,11 +117,11 @@ VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
     (setting_changes.SetReadOnly(read_only=True), {"read_only": False}),
     (
         staging.Upload(branch="b", path="a/é b"),
-        {"content_type": "text/plain", "metadata": {"k": "v"}, "if_absent": True, "force": True},
+        {"content_type": "text/plain", "metadata": {"k": "v"}, "if_absent": True, "force": True, "if_match": "etag"},
     ),
-    (staging.Link(branch="b", entry=ENTRY), {"if_absent": True, "force": True}),
+    (staging.Link(branch="b", entry=ENTRY), {"if_absent": True, "force": True, "if_match": "etag"}),
     (staging.LinkMany(branch="b", entries=(ENTRY, OTHER)), FORCE),
-    (staging.Delete(branch="b", objects=("a", "b", "a")), {"objects": (), "force": True}),
+    (staging.Delete(branch="b", objects=("a", "a")), {"objects": ("a", "b"), "force": True, "if_match": "etag"}),
     (
         staging.Copy(branch="b", source_path="a/é b", destination_path="c d"),
         {"source_ref": "other", "force": True},
@@ -243,7 +243,13 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
         "op", "import", OperationState.COMPLETED, 1, 2, 1, ID, ID, "", changes=changes
     )
     answers: list[tuple[str, int, Any]] = [
-        ("GET config", 200, config_documents.Config(config_documents.VersionConfig(), store)),
+        (
+            "GET config",
+            200,
+            config_documents.Config(
+                config_documents.VersionConfig(), store, features=[config_documents.CONDITIONAL_DELETES]
+            ),
+        ),
         ("PUT /store/.*", 200, ""),
         ("GET repo", 200, documents.Repository("repo", 1, "main", "s3://b/repo")),
         ("GET repo/metadata", 200, {"k": "v"}),

@@ -97,8 +97,6 @@ def test_a_verb_does_the_same_here_and_behind_a_server(
 
 def test_what_a_server_does_not_do_is_refused_with_what_to_do(both: tuple[OpenRepository, RemoteRepository]) -> None:
     _, behind = both
-    with pytest.raises(InvalidError, match="upload it with if_absent"):
-        behind.link("main", entry("x"), if_absent=True)
     with pytest.raises(InvalidError, match="on the lake itself"):
         behind.duplicate("main", "a", "b")
     with pytest.raises(ObjectNotFoundError):

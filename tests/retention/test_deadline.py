@@ -37,6 +37,7 @@ VERBS: dict[str, Verb] = {
     "create": lambda repository: repository.upload("main", "new", b"new", if_absent=True),
     "link": lambda repository: repository.link("main", linked("new")),
     "link if absent": lambda repository: repository.link("main", linked("new"), if_absent=True),
+    "link if match": lambda repository: repository.link("main", linked("a"), if_match="*"),
     "stage beside": lambda repository: stage_with_writes(
         repository.parts, "main", [], lambda _: StagedWithWrites([linked("new")])
     ),

@@ -405,6 +405,20 @@ class UnexpectedHeadError(PreconditionError):
     found: str
 
 
+@sentence(
+    "object {path!r} in {ref!r} has the ETag {actual!r}, and not {expected!r}: someone wrote it in between; nothing was changed. "
+    "Look at the object as it is now, then decide"
+)
+class ObjectChangedError(PreconditionError):
+    """The object has another ETag than a write or a delete requires; nothing was changed."""
+
+    code = "object_changed"
+    path: str
+    ref: str
+    expected: str
+    actual: str
+
+
 class NoChangesError(PreconditionError):
     """There is nothing to commit or to merge."""
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from graveler.errors import AlreadyExistsError, ObjectNotFoundError
+from graveler.errors import AlreadyExistsError, ObjectChangedError, ObjectNotFoundError
 from graveler.lake.lake import Lake
 from graveler.lake.objects.uploads import finish_upload, upload_part
 from tests.lake.faults.case import Case
@@ -60,6 +60,22 @@ CASES: Final[tuple[Case, ...]] = (
         lambda model: main_of(model).staged.update(b="5"),
         stage,
         again=(AlreadyExistsError,),
+    ),
+    Case(
+        "upload if match",
+        lambda lake, _: lake.repository(NAME).upload("main", "a", b"5", if_match="*"),
+        lambda model: main_of(model).staged.update(a="5"),
+    ),
+    Case(
+        "link if match",
+        lambda lake, _: lake.repository(NAME).link("main", entry("a", "5"), if_match=entry("a", "1").checksum),
+        lambda model: main_of(model).staged.update(a="5"),
+        again=(ObjectChangedError,),
+    ),
+    Case(
+        "delete if match",
+        lambda lake, _: lake.repository(NAME).delete("main", ["a"], if_match=entry("a", "1").checksum),
+        lambda model: main_of(model).staged.update(a=None),
     ),
     Case("upload in parts", upload_in_parts, lambda model: main_of(model).staged.update(k="5")),
     Case(

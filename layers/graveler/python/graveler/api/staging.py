@@ -12,7 +12,7 @@ from graveler.lake.context import Context
 from graveler.lake.objects.stage import Accept
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry, Settings
-from graveler.requests.staging import Link
+from graveler.requests.staging import Condition, Link
 
 
 def entry_to_stage(
@@ -95,12 +95,16 @@ def expect_sources(call: Call, repository: OpenRepository, entries: Sequence[Obj
     return accept if outside else None
 
 
-def link_one(call: Call, repository: str, branch: str, entry: ObjectEntry, *, absent: bool, force: bool) -> None:
-    """Link an existing object, if permitted; with ``absent``, only if the branch has none at its path."""
+def link_one(
+    call: Call, repository: str, branch: str, entry: ObjectEntry, condition: Condition, *, force: bool
+) -> None:
+    """Link an existing object, if permitted, and if the condition holds."""
 
     def link(recent: OpenRepository) -> None:
-        request = Link(branch=branch, entry=entry, if_absent=absent, force=force)
-        if absent:
+        request = Link(
+            branch=branch, entry=entry, if_absent=condition.if_absent, if_match=condition.if_match, force=force
+        )
+        if condition:
             current = call.lake.repository(repository)
             expect_sources(call, current, [entry])
             current.run(request)

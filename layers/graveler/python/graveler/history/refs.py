@@ -2,8 +2,8 @@
 
 Items lie in 16 partitions for each kind, ``<repository uid>/<kind>/<shard>``, by the xxh64 of the name modulo 16, under the name
 in UTF-8. A branch's attributes: ``commit``, ``open`` (the open token), and where they apply ``sealed`` (sealed tokens, the oldest
-first), ``hidden``, ``renaming`` (the token that a rename fills, and its beat) and ``moves`` (the number of its newest row in the
-reference log). A tag's: ``commit``.
+first), ``hidden``, ``renaming`` (the token that a rename fills, and its beat), ``moves`` (the number of its newest row in the
+reference log) and ``conditional`` (the random mark of the latest conditional write). A tag's: ``commit``.
 
 Nothing here changes a ref by itself. The ``…_writes`` functions return the writes of a transaction, **the ref's own first**, then
 the row of the reference log: every change of a ref is one transaction with its row (CONCURRENCY, C1 and C2). The caller adds the
@@ -25,9 +25,11 @@ from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
 from graveler.model import CommitID, Page, RepositoryUID, Tag, Token
 from graveler.storage.limits import text_key
 from graveler.storage.tables.port import Absent, Check, Delete, Item, Key, Matches, Put, Query, Tables, Value, Write
+from graveler.system.random_bytes import random_bytes
 
 SHARDS: Final = 16
 _KEPT: Final = 256
+_MARK_BYTES: Final = 8
 _KEYS: Final = 1024
 """Number of names whose keys are cached: checking and hashing a name takes 1 µs, and a few names are requested very often."""
 
@@ -43,7 +45,7 @@ class BranchState(Struct, frozen=True):
     """A branch as the table has it: the commit it points at, the token for new changes, and the tokens that a commit has sealed
     but not published yet, the oldest first. Listings omit ``hidden`` ones. While a branch is ``renaming``, no change is
     acknowledged on it. ``moves`` is the number of its newest row in the reference log; 0 if an earlier version, which did not
-    count, wrote the item."""
+    count, wrote the item. ``conditional`` is the mark of the latest conditional write, if there was one."""
 
     name: str
     commit_id: CommitID
@@ -52,6 +54,7 @@ class BranchState(Struct, frozen=True):
     hidden: bool = False
     renaming: Renaming | None = None
     moves: int = 0
+    conditional: bytes = b""
 
     def moved(self, event: Event) -> "BranchState":
         """Return the branch with the number of the row of ``event``, which changes the branch as it is here. If moves were not
@@ -150,10 +153,16 @@ class Refs:
         row = self._row("branch", state.name, event, None, state.commit_id, state.moves)
         return [write, replace(row, condition=Absent())]
 
-    def move_branch_writes(self, old: BranchState, new: BranchState, event: Event | None) -> list[Write]:
+    def move_branch_writes(
+        self, old: BranchState, new: BranchState, event: Event | None, *, amid_conditional: bool = False
+    ) -> list[Write]:
         """Return the writes that replace ``old`` by ``new``, on condition that the branch still is exactly ``old``. Two writes,
         no request. They count the move: afterwards the branch is ``new``, with the ``moves`` of :meth:`BranchState.moved` of
         ``old``.
+
+        Conditional writes since ``old`` was read make them fail, unless they may be made ``amid_conditional`` ones. That is for
+        a change that leaves each path as it is, or drops what is staged: a seal, a commit, a reset. It also replaces or removes a
+        token, so that nothing else can be made on the condition of ``old`` afterwards.
 
         ``event`` is None when no ref changes: a seal opens a token and leaves the commit as it was. Then it is one write without
         a row. ``ValueError`` if the names differ, or the commits do and ``event`` is None.
@@ -162,14 +171,22 @@ class Refs:
             raise ValueError(f"{old} cannot become {new} like this")
         moves = old.moves if event is None else old.moved(event).moves
         new = replace(new, moves=moves)
-        writes: list[Write] = [Put(self.branch_key(old.name), _branch_item(new), _unchanged(old))]
+        condition = _unchanged(old) if amid_conditional else _untouched(old)
+        writes: list[Write] = [Put(self.branch_key(old.name), _branch_item(new), condition)]
         if event is None:
             return writes
         return [*writes, self._row("branch", old.name, event, old.commit_id, new.commit_id, moves)]
 
     def unchanged_check(self, state: BranchState) -> Check:
-        """Return a check that the branch is exactly ``state``, for a transaction that depends on it. No request."""
+        """Return a check that the branch is exactly ``state``, except for conditional writes, for a transaction that depends on
+        it. No request."""
         return Check(self.branch_key(state.name), _unchanged(state))
+
+    def conditional_write(self, state: BranchState) -> Put:
+        """Return the write that makes :meth:`unchanged_check` and notes a conditional write on the branch. What changes paths
+        below those that are staged, such as a merge that has read what is staged, fails then. No request."""
+        marked = replace(state, conditional=random_bytes(_MARK_BYTES))
+        return Put(self.branch_key(state.name), _branch_item(marked), _unchanged(state))
 
     def accepting_check(self, name: str, token: Token) -> Check:
         """Return a check that the branch takes changes under ``token``, for a transaction that depends on it. No request."""
@@ -177,7 +194,7 @@ class Refs:
 
     def delete_branch_writes(self, old: BranchState, event: Event) -> list[Write]:
         """Return the writes that delete a branch, on condition that it still is exactly ``old``. Two writes, no request."""
-        write = Delete(self.branch_key(old.name), _unchanged(old))
+        write = Delete(self.branch_key(old.name), _untouched(old))
         return [write, self._row("branch", old.name, event, old.commit_id, None, old.moved(event).moves)]
 
     def create_tag_writes(self, tag: Tag, event: Event) -> list[Write]:
@@ -259,7 +276,7 @@ class _ReadAhead(Refs):
 def _decode_branch(name: str, item: Item) -> BranchState:
     commit, opened = item.get("commit"), item.get("open")
     sealed, hidden, renaming = item.get("sealed", []), item.get("hidden", False), item.get("renaming", [])
-    moves = item.get("moves", 0)
+    moves, conditional = item.get("moves", 0), item.get("conditional", b"")
     if not (
         isinstance(commit, str)
         and isinstance(opened, str)
@@ -268,10 +285,13 @@ def _decode_branch(name: str, item: Item) -> BranchState:
         and isinstance(renaming, list)
         and len(renaming) in (0, 2)
         and isinstance(moves, int)
+        and isinstance(conditional, bytes)
     ):
         raise CorruptError(f"the table's item of branch {name!r} cannot be read")
     mark = Renaming(Token(renaming[0]), renaming[1]) if renaming else None
-    return BranchState(name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden, mark, moves)
+    return BranchState(
+        name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden, mark, moves, conditional
+    )
 
 
 @lru_cache(maxsize=_KEYS)
@@ -295,11 +315,19 @@ def _branch_item(state: BranchState) -> dict[str, Value]:
         item["renaming"] = [state.renaming.into, state.renaming.beat]
     if state.moves:
         item["moves"] = state.moves
+    if state.conditional:
+        item["conditional"] = state.conditional
     return item
 
 
 def _unchanged(old: BranchState) -> Matches:
-    """Return the condition that all attributes are as they were read, and the others absent."""
+    """Return the condition that all attributes but ``conditional`` are as they were read, and the others absent."""
     expected: dict[str, Value | None] = {"sealed": None, "hidden": None, "renaming": None, "moves": None}
     expected.update(_branch_item(old))
+    expected.pop("conditional", None)
     return Matches(expected)
+
+
+def _untouched(old: BranchState) -> Matches:
+    """Return the condition that all attributes are as they were read, and the others absent."""
+    return Matches({**_unchanged(old).attributes, "conditional": old.conditional or None})

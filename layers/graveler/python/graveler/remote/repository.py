@@ -28,11 +28,12 @@ from graveler.model import (
     MetarangeName,
     ObjectEntry,
 )
-from graveler.remote.connection import PAGE, Response, branch_path
+from graveler.remote.connection import PAGE, Query, Response, branch_path
 from graveler.remote.error_responses import refusal
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.repository_settings import SETTINGS_RUNS, RemoteSettings
 from graveler.remote.sending import expect_no_date, read_result, send
+from graveler.remote.transfers import condition_headers
 from graveler.requests import refs as requests
 from graveler.requests import staging
 from graveler.requests.base import CommitInfo, Request
@@ -52,6 +53,7 @@ from graveler.system.progress import ObjectProgress
 from graveler.system.temporary_files import own_folder
 from graveler.values.error_codes import rebuild
 from graveler.wire import documents, imports, object_documents, refs
+from graveler.wire.config_documents import CONDITIONAL_DELETES
 from graveler.wire.error_documents import UNKNOWN_ROUTE_CODE, Error
 
 if TYPE_CHECKING:
@@ -109,10 +111,16 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
         self._transfers.expect(branch, path)
 
     def _run_link(self, request: staging.Link, _: Context) -> None:
-        """Link an object. :class:`InvalidError` for ``if_absent``."""
-        if request.if_absent:
-            raise InvalidError("a server cannot link an object only if it is absent; upload it with if_absent instead")
-        self._link_many(request.branch, [request.entry], force=request.force)
+        """Link an object."""
+        if not request.condition:
+            self._link_many(request.branch, [request.entry], force=request.force)
+            return
+        document = _link_document(request.entry)
+        query: Query = {"path": request.entry.path}
+        path = branch_path(self._base, request.branch, "staging", "backing")
+        del document["path"]
+        document["force"] = request.force
+        self._connection.call("PUT", path, query, document, headers=condition_headers(request.condition))
 
     def _run_link_many(self, request: staging.LinkMany, _: Context) -> None:
         """Link objects. One request per thousand."""
@@ -125,7 +133,10 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
             self._connection.call("POST", path, None, {"objects": some, "force": force})
 
     def _run_delete(self, request: staging.Delete, _: Context) -> None:
-        """Delete objects. One request per thousand."""
+        """Delete objects. One request per thousand. With ``if_match`` one request, and one more the first time."""
+        if request.if_match:
+            self._delete_if_match(request)
+            return
         remaining = iter(dict.fromkeys(request.objects))
         path = branch_path(self._base, request.branch, "objects", "delete")
         is_first = True
@@ -135,6 +146,14 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
             for error in response.read(object_documents.ObjectErrorList).errors:
                 document = Error(error.message, "", error.code, error.fields)
                 raise refusal(error.status_code, document, f"deleting from {request.branch!r}")
+
+    def _delete_if_match(self, request: staging.Delete) -> None:
+        path = request.conditional_path
+        if CONDITIONAL_DELETES not in self._transfers.features:  # it would delete whatever is there
+            raise InvalidError("the server is older than deletes on condition of an ETag (if_match); upgrade it")
+        query: Query = {"path": path, "force": request.force}
+        headers = condition_headers(staging.Condition(if_match=request.if_match))
+        self._connection.call("DELETE", branch_path(self._base, request.branch, "objects"), query, headers=headers)
 
     def _run_copy(self, request: staging.Copy, _: Context) -> ObjectEntry:
         document = {

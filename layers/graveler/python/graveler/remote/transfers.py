@@ -23,7 +23,7 @@ from graveler.lake.objects.noted_times import noted_time
 from graveler.lake.objects.verification import checked, damaged
 from graveler.model import ObjectEntry
 from graveler.remote.connection import Connection, OpenFile, Query, branch_path
-from graveler.requests.staging import Upload
+from graveler.requests.staging import ANY_OBJECT, Condition, Upload
 from graveler.storage.objects.presigned import has_opaque_etag
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.wire.config_documents import Config
@@ -49,7 +49,7 @@ class Transfers:
         self._base = ("repositories", repository)
         self._urls: OrderedDict[tuple[object, ...], tuple[str, int]] = OrderedDict()
         self._lock = Lock()
-        self._presigns: bool | None = None
+        self._config: Config | None = None
 
     def read(
         self, ref: str, entry: ObjectEntry, start: int, length: int | None, *, verify: bool = True
@@ -93,10 +93,18 @@ class Transfers:
             raise UnavailableError("the server offers no presigned URLs, since its object store has none")
         return self._url(ref, entry)
 
+    @property
+    def features(self) -> list[str]:
+        """The names of what the server can do beyond lakeFS. One request, the first time."""
+        return self._server().features
+
     def _presigned(self) -> bool:
-        if self._presigns is None:
-            self._presigns = self._connection.get(("config",), Config).storage_config.pre_sign_support
-        return self._presigns
+        return self._server().storage_config.pre_sign_support
+
+    def _server(self) -> Config:
+        if self._config is None:
+            self._config = self._connection.get(("config",), Config)
+        return self._config
 
     def _url(self, ref: str, entry: ObjectEntry) -> str:
         """Return a URL for reading this version of the object."""
@@ -149,17 +157,22 @@ class Transfers:
         """Write an object's bytes and stage it. ``data`` is the bytes, or a file. Cost: two requests and the object write (two
         more requests per part of a very large file). ``progress`` is called with bytes as they are sent, and once with the
         object."""
-        entry = self._upload(request, data, lambda size: progress(0, size))
+        is_creation = request.condition.if_absent
+        entry = self._upload(
+            request, data, lambda size: progress(0, size), in_parts=not is_creation and not request.force
+        )
         progress(1, len(data) if isinstance(data, bytes) else 0)
         return entry
 
-    def _upload(self, request: Upload, data: bytes | Path, sent: Callable[[int], None]) -> ObjectEntry:
+    def _upload(
+        self, request: Upload, data: bytes | Path, sent: Callable[[int], None], *, in_parts: bool
+    ) -> ObjectEntry:
         if isinstance(data, bytes):
             return self._put(request, data, len(data), md5(data, usedforsecurity=False).hexdigest())
         try:
             with data.open("rb") as file:
                 size, checksum = _digest(file)
-                if size > MAX_WHOLE and not request.if_absent and not request.force:
+                if size > MAX_WHOLE and in_parts:
                     return self._put_parts(request, file, size, sent)
                 return self._put(request, OpenFile(file, size, sent=sent), size, checksum)
         except FileNotFoundError:
@@ -184,7 +197,7 @@ class Transfers:
                 "content_type": request.content_type,
                 "force": request.force,
             },
-            headers={"if-none-match": "*"} if request.if_absent else None,
+            headers=condition_headers(request.condition),
         )
         return response.read(ObjectStats).entry()
 
@@ -241,7 +254,17 @@ class Transfers:
             "content_type": request.content_type,
             "user_metadata": dict(request.metadata),
         }
-        return self._connection.call("PUT", upload, {"path": path}, document).read(ObjectStats).entry()
+        response = self._connection.call(
+            "PUT", upload, {"path": path}, document, headers=condition_headers(request.condition)
+        )
+        return response.read(ObjectStats).entry()
+
+
+def condition_headers(condition: Condition) -> Mapping[str, str]:
+    """Return the headers of a condition."""
+    if condition.if_match:
+        return {"if-match": ANY_OBJECT if condition.if_match == ANY_OBJECT else f'"{condition.if_match}"'}
+    return {"if-none-match": "*"} if condition.if_absent else {}
 
 
 def _digest(file: BinaryIO, start: int = 0, size: int | None = None) -> tuple[int, str]:

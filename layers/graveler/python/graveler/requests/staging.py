@@ -1,18 +1,40 @@
 """Requests that change the uncommitted state of a branch: objects staged, copied, moved, deleted; changes dropped."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
+from msgspec import Struct
+
+from graveler.errors import InvalidError
 from graveler.model import ObjectEntry
 from graveler.requests.base import Endpoint, Field, Permission, Request
+
+ANY_OBJECT: Final = "*"
+"""The ``if_match`` that every object fulfils."""
+
+
+class Condition(Struct, frozen=True):
+    """The condition under which a write takes effect: that the path has no object (``if_absent``), or one with the ETag
+    ``if_match`` (its checksum; ``*``: any object). :class:`InvalidError` for both."""
+
+    if_absent: bool = False
+    if_match: str = ""
+
+    def __post_init__(self) -> None:
+        if self.if_absent and self.if_match:
+            raise InvalidError("if_absent and if_match exclude each other; give one of them")
+
+    def __bool__(self) -> bool:
+        """Return whether there is a condition."""
+        return self.if_absent or bool(self.if_match)
 
 
 class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
     """Write an object's bytes, the context's ``body``, and stage it; readers of the branch see it at once (promise C3).
 
-    With ``if_absent``, only if the branch has no object of this path, now or at the end: of several concurrent calls, one wins.
-    Cost: one object write, and :class:`Link`; with a server two requests and one object write. :class:`AlreadyExistsError`,
-    before a byte is written if the object already exists. Without a content type, it is ``application/octet-stream``.
+    With ``if_absent`` or ``if_match``, only under this condition of :class:`Link`, now and at the end: of several concurrent
+    calls, one wins. If the condition fails already, no byte is written. Cost: one object write, and :class:`Link`; with a server
+    two requests and one object write. Without a content type, it is ``application/octet-stream``.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -26,6 +48,15 @@ class Upload(Request[ObjectEntry], frozen=True, kw_only=True):
     metadata: Mapping[str, str] = {}
     if_absent: Annotated[bool, Field("Fail with exit code 4 if there is an object already.")] = False
     force: bool = False
+    if_match: Annotated[
+        str,
+        Field("Fail with exit code 5 unless the object has this ETag: the checksum that `stat` shows.", metavar="ETAG"),
+    ] = ""
+
+    @property
+    def condition(self) -> Condition:
+        """The condition of the write. :class:`InvalidError` for two of them."""
+        return Condition(self.if_absent, self.if_match)
 
 
 class Link(Request[None], frozen=True, kw_only=True):
@@ -35,10 +66,11 @@ class Link(Request[None], frozen=True, kw_only=True):
     day old; outside, any address is valid. Cost: one table write, one table read (once more on the first use of a branch).
     :class:`InvalidError`.
 
-    With ``if_absent``, only if the branch has no object of this path: of several concurrent calls, one wins. Cost: two table
-    reads (the branch, the staged change of the path); unless a delete is staged there, the commit, its metarange, one range at
-    most; one transaction. Such calls on one branch, and commits there, exclude each other: the loser looks again.
-    :class:`AlreadyExistsError`, :class:`BusyError`.
+    With ``if_absent``, only if the branch has no object of this path (:class:`AlreadyExistsError`); with ``if_match``, only if
+    its object has this ETag, which is its checksum, or any for ``*`` (:class:`ObjectNotFoundError`, :class:`ObjectChangedError`).
+    Of several concurrent calls, one wins. Cost: two table reads (the branch, the staged change of the path); unless something is
+    staged there, the commit, its metarange, one range at most; one transaction. Such calls on one branch, and commits there,
+    exclude each other: the loser looks again. :class:`BusyError`.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -49,6 +81,12 @@ class Link(Request[None], frozen=True, kw_only=True):
     entry: ObjectEntry
     if_absent: bool = False
     force: bool = False
+    if_match: str = ""
+
+    @property
+    def condition(self) -> Condition:
+        """The condition of the write. :class:`InvalidError` for two of them."""
+        return Condition(self.if_absent, self.if_match)
 
 
 class LinkMany(Request[None], frozen=True, kw_only=True):
@@ -70,6 +108,9 @@ class Delete(Request[None], frozen=True, kw_only=True):
 
     Cost: for one path one table write, one table read; for several one table read, one table write for each 25, one table read
     for each thousand. With a server one request for each thousand.
+
+    With ``if_match``, one path only, and only if its object has this ETag, as for :class:`Link`, which states the cost; a missing
+    object is success here, too. :class:`InvalidError` for several paths, :class:`ObjectChangedError`, :class:`BusyError`.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -79,6 +120,17 @@ class Delete(Request[None], frozen=True, kw_only=True):
     branch: str
     objects: tuple[str, ...]
     force: bool = False
+    if_match: str = ""
+
+    @property
+    def conditional_path(self) -> str:
+        """The path of a delete with ``if_match``. :class:`InvalidError` for another number of paths."""
+        paths = dict.fromkeys(self.objects)
+        if len(paths) != 1:
+            raise InvalidError(
+                f"if_match is the ETag of one object, but {len(paths):,} are named; delete each of them alone"
+            )
+        return next(iter(paths))
 
 
 class Copy(Request[ObjectEntry], frozen=True, kw_only=True):

@@ -133,20 +133,23 @@ class WriteableObject(StoredObject):
         *,
         content_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        if_match: str = "",
         progress: ObjectProgress = no_object_progress,
     ) -> "WriteableObject":
         """Write the object and stage it; readers of the branch see it at once.
 
         ``data`` is bytes, text (written as UTF-8), or the path of a file, which may have any size. With mode ``"x"``, write only
-        if the branch has no such object: one of several concurrent writers wins. The default ``content_type`` is
+        if the branch has no such object, and with ``if_match`` only if its object has this ETag, the ``checksum`` of :meth:`stat`
+        (``"*"``: any object): one of several concurrent writers wins. The default ``content_type`` is
         ``application/octet-stream``, whatever the path. ``progress`` is called with numbers of objects and bytes, as they are
-        written. Cost as :class:`Upload`. :class:`AlreadyExistsError`, :class:`RefNotFoundError`; ``TypeError`` for data of
-        another kind.
+        written. Cost as :class:`Upload`. :class:`AlreadyExistsError`, :class:`ObjectChangedError`, :class:`ObjectNotFoundError`,
+        :class:`RefNotFoundError`; ``TypeError`` for data of another kind.
         """
         check_mode(mode, "wx", encoding=None, errors=None, newline=None)
         if not isinstance(data, str | bytes | Path):
             raise TypeError(f"an object's data must be bytes, text or the Path of a file, not {type(data).__name__}")
-        self._upload(data.encode() if isinstance(data, str) else data, mode, content_type, metadata, progress)
+        content = data.encode() if isinstance(data, str) else data
+        self._upload(content, mode, content_type, metadata, progress, if_match=if_match)
         return self
 
     @overload
@@ -198,9 +201,11 @@ class WriteableObject(StoredObject):
         )
         return writer if binary else TextObjectWriter(writer, encoding or "utf-8", errors, newline)
 
-    def delete(self) -> None:
-        """Remove the object from the branch; a missing object is no error. Cost as :class:`Delete`."""
-        self._access.repository.run(requests.staging.Delete(branch=self._ref, objects=(self._path,)))
+    def delete(self, *, if_match: str = "") -> None:
+        """Remove the object from the branch, with ``if_match`` only if it has this ETag; a missing object is no error. Cost as
+        :class:`Delete`. :class:`ObjectChangedError`."""
+        request = requests.staging.Delete(branch=self._ref, objects=(self._path,), if_match=if_match)
+        self._access.repository.run(request)
 
     def move(self, destination_path: str) -> "WriteableObject":
         """Move the object to another path on its branch and return the new handle. Cost and errors as :class:`Move`."""
@@ -220,6 +225,8 @@ class WriteableObject(StoredObject):
         content_type: str | None,
         metadata: Mapping[str, str] | None,
         progress: ObjectProgress = no_object_progress,
+        *,
+        if_match: str = "",
     ) -> None:
         request = requests.staging.Upload(
             branch=self._ref,
@@ -227,5 +234,6 @@ class WriteableObject(StoredObject):
             content_type=content_type or "",
             metadata=metadata or {},
             if_absent=mode[0] == "x",
+            if_match=if_match,
         )
         self._access.repository.run(request, Context(body=data, progress=progress))

@@ -9,6 +9,10 @@ COMPATIBLE_VERSION: Final = "1.84.0"
 """The lakeFS version whose API this one matches. Clients parse it, and refuse versions they consider too old."""
 
 
+CONDITIONAL_DELETES: Final = "conditional_deletes"
+"""The feature of deleting an object only if it has an ETag. A server without it ignores the condition."""
+
+
 class VersionConfig(Struct, frozen=True):
     """The lakeFS version that this API is compatible with. Any other ``version_context`` makes lakectl warn of a commercial
     server."""

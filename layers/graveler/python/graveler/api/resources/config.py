@@ -9,6 +9,7 @@ from graveler.api.settings import Settings
 from graveler.lake.clock import GRACE
 from graveler.requests.base import Permission
 from graveler.wire.config_documents import (
+    CONDITIONAL_DELETES,
     Config,
     GarbageCollectionConfig,
     StorageConfig,
@@ -25,6 +26,7 @@ _IMPORTABLE: Final = "^(file|s3)://"
 FEATURES: Final = {
     "annotate": "annotateObjects",
     "blame": "blameObject",
+    CONDITIONAL_DELETES: "deleteObject",
     "details": "listBranches",
     "diff_summary": "diffRefsSummary",
     "merge_preview": "previewMerge",

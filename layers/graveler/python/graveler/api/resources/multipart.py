@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta
 
 from graveler.api.call import Call
-from graveler.api.conditions import if_absent
+from graveler.api.conditions import write_condition
 from graveler.api.errors import bad_request
 from graveler.api.queries import Query, RequiredText
 from graveler.api.ranges import span
@@ -80,7 +80,7 @@ def complete_upload(
     body: CompletePresignMultipartUpload,
 ) -> Response:
     """Assemble an object from its parts, and stage it."""
-    absent = if_absent(call.headers)
+    condition = write_condition(call.headers)
     upload = _upload(upload_id, body.physical_address)
     if not body.parts:
         raise bad_request("parts is empty: an object needs at least one part")
@@ -92,7 +92,8 @@ def complete_upload(
         [(part.part_number, part.etag.strip('"')) for part in body.parts],
         content_type=body.content_type or "",
         metadata=body.user_metadata,
-        if_absent=absent,
+        if_absent=condition.if_absent,
+        if_match=condition.if_match,
     )
     return json_response(object_document(entry))
 

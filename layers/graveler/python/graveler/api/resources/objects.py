@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from graveler.api.call import Call
-from graveler.api.conditions import expect_no_condition, if_absent
+from graveler.api.conditions import expect_no_condition, write_condition
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.forms import uploaded
 from graveler.api.object_documents import LISTED, Presigner, metadata_of_headers, object_headers, rendered_page
@@ -231,7 +231,7 @@ def stat_objects(call: Call, repository: str, ref: str, query: PresignQuery, bod
 )
 def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Write an object's bytes through the API, either directly or as the part ``content`` of a form."""
-    absent, force = if_absent(call.headers), call.force(query.force)
+    condition, force = write_condition(call.headers), call.force(query.force)
     opened = call.lake.repository(repository)
     if not call.has_body:
         opened.new_address(branch, query.path, force=force)  # refuse before the body is sent
@@ -242,7 +242,8 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
             path=query.path,
             content_type=content_type,
             metadata=metadata_of_headers(call.headers),
-            if_absent=absent,
+            if_absent=condition.if_absent,
+            if_match=condition.if_match,
             force=force,
         )
         entry = opened.run(request, Context(body=data))
@@ -267,8 +268,8 @@ def stage_object(call: Call, repository: str, branch: str, query: WriteQuery, bo
         content_type=body.content_type,
         metadata=body.metadata,
     )
-    absent, force = if_absent(call.headers), call.force(body.force or query.force)
-    link_one(call, repository, branch, entry, absent=absent, force=force)
+    condition, force = write_condition(call.headers), call.force(body.force or query.force)
+    link_one(call, repository, branch, entry, condition, force=force)
     return json_response(object_document(entry), 201)
 
 
@@ -287,12 +288,23 @@ def stage_allowed(call: Call, repository: str, branch: str, query: ObjectQuery) 
 
 
 @routes.delete(
-    _BRANCH_OBJECTS, "deleteObject", staging.Delete, responses={204: None, 403: Error, 404: Error}, short=True
+    _BRANCH_OBJECTS,
+    "deleteObject",
+    staging.Delete,
+    responses={204: None, 403: Error, 404: Error, 412: Error, 501: Error},
+    short=True,
 )
 def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -> Response:
     """Remove an object from the branch; it is no error if there is none."""
-    request = staging.Delete(branch=branch, objects=(query.path,), force=call.force(query.force))
-    call.lake.with_recent_repository(repository, lambda opened: opened.run(request))
+    condition = write_condition(call.headers)
+    if condition.if_absent:
+        raise ApiError(501, "If-None-Match is not implemented for deletes; If-Match is")
+    force = call.force(query.force)
+    request = staging.Delete(branch=branch, objects=(query.path,), if_match=condition.if_match, force=force)
+    if condition:
+        call.lake.repository(repository).run(request)
+    else:
+        call.lake.with_recent_repository(repository, lambda opened: opened.run(request))
     return no_content()
 
 

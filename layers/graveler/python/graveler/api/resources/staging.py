@@ -3,7 +3,7 @@
 from typing import Final
 
 from graveler.api.call import Call
-from graveler.api.conditions import expect_no_condition, if_absent
+from graveler.api.conditions import expect_no_condition, write_condition
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.object_documents import Presigner
 from graveler.api.queries import Query, RequiredText
@@ -90,8 +90,8 @@ def link_physical_address(
 ) -> Response:
     """Link a path to an object that was written to its address."""
     entry = _entry(query.path, body)
-    absent, force = if_absent(call.headers), call.force(body.force)
-    link_one(call, repository, branch, entry, absent=absent, force=force)
+    condition, force = write_condition(call.headers), call.force(body.force)
+    link_one(call, repository, branch, entry, condition, force=force)
     return json_response(object_document(entry))
 
 

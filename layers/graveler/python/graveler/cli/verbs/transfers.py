@@ -130,6 +130,8 @@ def put(
         return content_type_of(path)
 
     fields = request_fields(context)
+    if fields.get("if_match") and (recursive or len(sources) > 1):
+        raise InvalidError("--if-match is the ETag of one object; upload each file by a command of its own")
 
     def upload(repository: "AnyRepository", data: bytes | Path, path: str, progress: ObjectProgress) -> "ObjectEntry":
         request = requests.staging.Upload(

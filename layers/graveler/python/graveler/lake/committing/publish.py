@@ -100,7 +100,8 @@ def publish(
     commit, :class:`StoppedError`. ``note`` learns whether the transaction has been made.
 
     One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
-    the branch as it was read: the head that was built on, and the sealed tokens. :class:`HeadMovedError` if it changed,
+    the branch as it was read: the head that was built on, and the sealed tokens; without ``applied`` also that there was no
+    conditional write, which could have required what the commit changes. :class:`HeadMovedError` if it changed,
     :class:`AlreadyDoneError` if another attempt of the same request was faster, :class:`TooLateError` past the
     deadline. After a lost response, a read shows whether the commit is in the table; the transaction is not repeated.
     """
@@ -112,7 +113,7 @@ def publish(
     after = msgspec.structs.replace(state, commit_id=commit.id, sealed=state.sealed[len(applied) :])
     written = repository.commits.put_write(commit, now)
     writes: list[Write] = [
-        *repository.refs.move_branch_writes(state, after, event),
+        *repository.refs.move_branch_writes(state, after, event, amid_conditional=bool(applied)),
         written,
         *records.put(commit, now),
     ]
@@ -177,7 +178,7 @@ def drop_tokens(repository: RepositoryParts, state: BranchState, applied: tuple[
     :class:`HeadMovedError`."""
     assert state.sealed[: len(applied)] == applied
     after = msgspec.structs.replace(state, sealed=state.sealed[len(applied) :])
-    writes = repository.refs.move_branch_writes(state, after, None)
+    writes = repository.refs.move_branch_writes(state, after, None, amid_conditional=True)
     for token in applied:
         alone = token == applied[0]
         writes += repository.branches.drop_token_writes(token, TokenState.DROPPED, operation, alone=alone)

@@ -45,7 +45,9 @@ def empty_sealed(repository: RepositoryParts, state: BranchState, operation: str
     stage_again(repository, state, repository.staged.scan(state.sealed[::-1]))
     outcomes = repository.outcomes.get_many(state.sealed)
     requests = {outcome.request for outcome in outcomes if outcome is not None and outcome.request}
-    writes = repository.refs.move_branch_writes(state, msgspec.structs.replace(state, sealed=()), None)
+    writes = repository.refs.move_branch_writes(
+        state, msgspec.structs.replace(state, sealed=()), None, amid_conditional=True
+    )
     for token in state.sealed:
         writes += repository.branches.drop_token_writes(token, TokenState.RESTAGED, operation, into=state.open)
     results = repository.results

@@ -83,7 +83,7 @@ def seal_in(
             continue
         fresh = repository.staged.next_token(state.open)
         after = msgspec.structs.replace(state, open=fresh, sealed=(*state.sealed, state.open))
-        writes = repository.refs.move_branch_writes(state, after, None)
+        writes = repository.refs.move_branch_writes(state, after, None, amid_conditional=True)
         writes.append(repository.outcomes.seal_write(state.open, operation, LEASE, request))
         try:
             repository.tables.transact([*writes, *(turn.release_writes() if leave else ())])

@@ -11,20 +11,16 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import BusyError, BytesGoneError, InvalidError, ObjectNotFoundError, UnavailableError
-from graveler.history.refs import BranchState
+from graveler.errors import BusyError, BytesGoneError, InvalidError, ObjectNotFoundError
 from graveler.lake.clock import Backoff
 from graveler.lake.context import Context
+from graveler.lake.objects.conditional import look, stage_change
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.reader import RepositoryReader
-from graveler.lake.refs.branches import busy
-from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.text import utf8
 from graveler.model import ObjectEntry
 from graveler.requests.staging import Copy, CopyPrefix, Duplicate, Move, MovePrefix, UpdateMetadata
-from graveler.staging.changes import Staged
 from graveler.storage.objects.port import ObjectMissingError
-from graveler.storage.tables.port import ConditionFailedError
 from graveler.tree.record import encode_key
 
 _PAGE: Final = 1000
@@ -108,26 +104,19 @@ def update_metadata(repository: RepositoryParts, request: UpdateMetadata, _: Con
     """See :class:`graveler.requests.staging.UpdateMetadata`."""
     branch, path, force = request.branch, request.path, request.force
     key = encode_key(path)
-    backoff = Backoff(repository.clock)
-    while True:
-        state, top, packed = _look(repository, branch, key, force=force)
+
+    def replaced(packed: bytes | None) -> bytes:
         if packed is None:
             raise ObjectNotFoundError(path, branch)
-        entry = msgspec.structs.replace(repository.codec.decode(key, packed), metadata=dict(request.metadata))
-        record = repository.pack(entry)
-        if record == packed:
-            return entry
-        write = repository.staged.put_write(state.open, key, record, top)
-        try:
-            repository.tables.transact([write, repository.refs.unchanged_check(state)])
-            return entry
-        except ConditionFailedError:
-            if not backoff.wait():
-                raise busy(branch) from None
-        except UnavailableError:
-            if _look(repository, branch, key, force=force)[2] != record:
-                raise
-            return entry
+        entry = repository.codec.decode(key, packed)
+        return repository.pack(msgspec.structs.replace(entry, metadata=dict(request.metadata)))
+
+    basis = look(repository, branch, key, force=force)
+    record = replaced(basis.packed)
+    if record != basis.packed:
+        deadline = repository.deadlines.begin()
+        record = stage_change(repository, branch, path, key, replaced, deadline, basis, force=force) or record
+    return repository.codec.decode(key, record)
 
 
 def _source_ref(request: Copy | Move | CopyPrefix | MovePrefix) -> str:
@@ -178,18 +167,6 @@ def _noted(
 
 def _renamed(repository: RepositoryParts, entry: ObjectEntry, path: str) -> ObjectEntry:
     return msgspec.structs.replace(entry, path=path, mtime=int(repository.clock.now()))
-
-
-def _look(
-    repository: RepositoryParts, branch: str, key: bytes, *, force: bool
-) -> tuple[BranchState, Staged | None, bytes | None]:
-    """Return the branch, what its open token holds for a key, and the record that the branch has."""
-    state = repository.branches.state(branch, Intent(direct=True, force=force))
-    staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
-    newest = next((change for change in staged if change is not None), None)
-    if newest is not None:
-        return state, staged[0], newest.packed
-    return state, None, repository.trees.get(repository.branches.commit(state.commit_id).metarange, key)
 
 
 def refuse_overlap(source: str, destination: str) -> None:

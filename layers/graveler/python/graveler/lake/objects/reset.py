@@ -137,7 +137,7 @@ def _move(repository: RepositoryParts, state: BranchState, after: BranchState, b
     """Take the tokens from the branch that ``after`` does not have; return the branch as it is then. One transaction.
     :class:`HeadMovedError`."""
     event = repository.branches.event("reset", by)
-    writes = repository.refs.move_branch_writes(state, after, event)
+    writes = repository.refs.move_branch_writes(state, after, event, amid_conditional=True)
     for token in (*state.sealed, state.open):
         if token != after.open:
             into = after.open if after.open == state.open else None  # its records of other keys were staged again

@@ -5,7 +5,7 @@ is overtaken there, would leave a note without its change, or stage what a newer
 both.
 
 The transaction's condition is that the branch is as it was read: so the token is still the open one, and what lands under it is
-acknowledged at once, as in :mod:`graveler.lake.objects.create`.
+acknowledged at once, as in :mod:`graveler.lake.objects.conditional`.
 """
 
 from collections.abc import Callable, Sequence

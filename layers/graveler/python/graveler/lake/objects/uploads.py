@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 from graveler.lake.context import UNLIMITED, Context
-from graveler.lake.objects.create import expect_absent, stage_if_absent
+from graveler.lake.objects.conditional import change_on, look, stage_change
 from graveler.lake.objects.linking import link
 from graveler.lake.parts import RepositoryParts
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
@@ -43,9 +43,12 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
     branch, path, data, force = request.branch, request.path, context.body, request.force
     key = encode_key(path)
     deadline = repository.deadlines.begin()
-    vacancy = expect_absent(repository, branch, path, key, force=force) if request.if_absent else None
-    if vacancy is None:
-        repository.stager.expect(branch, force=force)  # before any byte is written
+    condition = request.condition
+    basis = look(repository, branch, key, force=force) if condition else None
+    if basis is not None:  # before any byte is written
+        change_on(condition, repository, branch, path, key, b"")(basis.packed)
+    else:
+        repository.stager.expect(branch, force=force)
     name = repository.names.new(branch, path, repository.clock.now())
     size, checksum = size_and_md5(data)
     entry = ObjectEntry(
@@ -63,10 +66,11 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
     stored = repository.objects.put(name, data, sent=sent)
     if stored.size != size:
         raise UnavailableError(f"{str(data)!r} changed while it was being uploaded; nothing was staged, try again")
-    if vacancy is None:
+    if basis is None:
         repository.stager.stage(branch, [(key, packed)], deadline, force=force)
     else:
-        stage_if_absent(repository, branch, path, key, packed, deadline, vacancy, force=force)
+        change = change_on(condition, repository, branch, path, key, packed)
+        stage_change(repository, branch, path, key, change, deadline, basis, force=force)
     progress(1, 0)
     return entry
 
@@ -81,9 +85,10 @@ def finish_upload(
     content_type: str = "",
     metadata: Mapping[str, str] | None = None,
     if_absent: bool = False,
+    if_match: str = "",
 ) -> ObjectEntry:
     """Make an object from its parts, ``(number, ETag)`` in order, and stage it. Repeated, it stages the same object again.
-    Cost: one object request, and :class:`graveler.requests.staging.Link`, including its ``if_absent``.
+    Cost: one object request, and :class:`graveler.requests.staging.Link`, including its conditions.
     :class:`UploadMissingError`, :class:`InvalidError`."""
     repository.stager.expect(branch)  # before anything is completed
     stored = complete_upload(repository, branch, path, upload, parts)
@@ -97,7 +102,7 @@ def finish_upload(
         content_type or DEFAULT_CONTENT_TYPE,
         metadata or {},
     )
-    link(repository, Link(branch=branch, entry=entry, if_absent=if_absent), UNLIMITED)
+    link(repository, Link(branch=branch, entry=entry, if_absent=if_absent, if_match=if_match), UNLIMITED)
     return entry
 
 

@@ -211,7 +211,7 @@ def _renew_token(repository: RepositoryParts, name: str) -> None:
             return
         operation = token_hex(16)
         sealed = msgspec.structs.replace(state, open=repository.staged.next_token(state.open), sealed=(state.open,))
-        writes = repository.refs.move_branch_writes(state, sealed, None)
+        writes = repository.refs.move_branch_writes(state, sealed, None, amid_conditional=True)
         writes.append(repository.outcomes.seal_write(state.open, operation, 0.0))
         try:
             repository.tables.transact(writes)
