@@ -160,7 +160,9 @@ def merging_over_what_is_staged(patch: pytest.MonkeyPatch) -> None:
 def publishing_whatever_the_head_is(patch: pytest.MonkeyPatch) -> None:
     move = Refs.move_branch_writes
 
-    def blind(self: Refs, old: BranchState, new: BranchState, event: Event | None) -> list[Write]:
+    def blind(
+        self: Refs, old: BranchState, new: BranchState, event: Event | None, *, amid_conditional: bool = False
+    ) -> list[Write]:
         first, *rest = move(self, old, new, event)
         assert isinstance(first, Put)
         condition = Matches({"open": old.open})
