@@ -35,8 +35,8 @@ condition fails, or if there is nothing to change."""
 
 
 class Basis(Struct, frozen=True):
-    """The contents of a branch at a path: the packed record (None: no object). ``state`` is the branch as it was then, ``top`` what its
-    open token held for the path."""
+    """The contents of a branch at a path: the packed record (None: no object). ``state`` is the branch as it was then, ``top``
+    the change under its open token."""
 
     state: BranchState
     top: Staged | None
