@@ -27,6 +27,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "InvalidDigest": 400,
     "InvalidLocationConstraint": 400,
     "InvalidPart": 400,
+    "InvalidPartNumber": 416,
     "InvalidPartOrder": 400,
     "InvalidRange": 416,
     "InvalidRequest": 400,
