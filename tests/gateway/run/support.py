@@ -104,3 +104,12 @@ class Place:
         """The text of an object of main."""
         with self.sales.branch("main").object(path).reader("r") as reader:
             return str(reader.read())
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs. One that has ended may be there until its parent asks for its end."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import graveler
-from tests.gateway.run.support import Place, program
+from tests.gateway.run.support import Place, is_alive, program
 
 
 def sigint_and_others() -> list[signal.Signals]:
@@ -245,7 +245,7 @@ def test_a_killed_runner_leaves_a_branch_with_a_lease_and_no_gateway(place: Plac
     end = run.end()  # the program ends, too: it holds the other ends of these pipes
     assert end.code == -9
     assert "EndpointConnectionError" in end.err or "ConnectionClosedError" in end.err
-    assert not Path(f"/proc/{gateway}").exists()
+    assert not is_alive(gateway)
     assert len(place.branches()) == 2
     with graveler.open(place.folder) as lake:
         leases = lake.verbs.repository("sales").parts.branches.owners.all()  # type: ignore[union-attr]

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from graveler.files.shared_lake import SharedLake
 
 if TYPE_CHECKING:
+    from graveler.lake.opening.location import AwsLake, FolderLake
+    from graveler.location.environment import ServedLake
     from graveler.remote.any_repository import AnyLake, AnyRepository
 
 
@@ -24,6 +26,12 @@ class RepositoryAccess:
     def lake(self) -> "AnyLake":
         """The lake that the repository is in. No request, but the first use may open it."""
         return self._lake.lake
+
+    @property
+    def location(self) -> "FolderLake | AwsLake | ServedLake":
+        """The location of the lake, with this process's credentials. :class:`InvalidError` for one whose address has a
+        password."""
+        return self._lake.location
 
     @property
     def repository(self) -> "AnyRepository":

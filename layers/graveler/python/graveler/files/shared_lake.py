@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
-from graveler.errors import ForbiddenError
+from graveler.errors import ForbiddenError, InvalidError
 from graveler.lake.opening.location import AwsLake, FolderLake, open_at
 from graveler.location.configuration import profile_names
 from graveler.location.environment import Named, ServedLake, find_lake
@@ -96,6 +96,16 @@ class SharedLake:
     def address(self) -> Address | None:
         """The address to open the lake by again; None if it contains a password."""
         return self._address
+
+    @property
+    def location(self) -> FolderLake | AwsLake | ServedLake:
+        """The location, with this process's credentials, for a process that this one starts. :class:`InvalidError` if the address
+        has a password."""
+        if self._address is None:
+            raise InvalidError(
+                f"another process cannot open {self._lake!r}, whose address has a password; open it by an address without one"
+            )
+        return self._address.with_credentials() if isinstance(self._address, ServerAddress) else self._address
 
     def close(self) -> None:
         """Release files and connections, if the lake was opened."""

@@ -1,6 +1,7 @@
 """Read operations on any ref: objects, history, differences from another ref."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -26,12 +27,13 @@ from graveler.sdk.page_size import page_size
 from graveler.sdk.stored import StoredObject
 from graveler.system.extras import not_installed
 from graveler.system.progress import ObjectProgress, no_object_progress
-from graveler.system.tracebacks import short_tracebacks
+from graveler.system.tracebacks import ShortBlock, short_tracebacks
 from graveler.values.addresses import ref_address
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from graveler.gateway.run.block import GatewayAccess
     from graveler.lake.reading.summary import DiffSummary, Usage
     from graveler.requests.exporting import ExportReport
     from graveler.sdk.rows import RowDiff
@@ -329,6 +331,24 @@ class Reference:
             threads=threads,
         )
         return self._access.repository.run(request, Context(progress=progress))
+
+    def gateway(self) -> "AbstractContextManager[GatewayAccess]":
+        """Serve the ref's commit by S3's protocol for a ``with`` block, on this machine, by a process of its own, and only for
+        reading. ::
+
+            with repo.ref("v1").gateway() as gateway:
+                s3 = boto3.client("s3", **gateway.client_options)
+                s3.download_file(gateway.bucket, "reports/june.csv", "june.csv")
+
+        Cost: resolving the ref, besides the requests of the clients. :class:`UnavailableError` without the extra ``server``.
+        """
+        return self._gateway(self._access.repository.commit_of(self._id).id, read_only=True)
+
+    def _gateway(self, ref: str, *, read_only: bool) -> "AbstractContextManager[GatewayAccess]":
+        from graveler.gateway.run.block import gateway_block  # few programs need one
+
+        access = self._access
+        return ShortBlock(gateway_block(access.location, access.id, ref, access.user, read_only=read_only))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._url!r})"

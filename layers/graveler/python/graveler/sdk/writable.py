@@ -1,6 +1,7 @@
 """Writable refs: a branch, and the hidden branch of a transaction."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,6 +16,8 @@ from graveler.system.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from graveler.gateway.run.block import GatewayAccess
 
 ResetType: TypeAlias = Literal["reset", "object", "common_prefix"]
 PathOrObject: TypeAlias = str | StoredObject | ObjectEntry
@@ -72,6 +75,18 @@ class WritableReference(Reference):
             prefix=path if path_type == "common_prefix" else None,
         )
         self._access.repository.run(request, self._context)
+
+    def gateway(self) -> "AbstractContextManager[GatewayAccess]":
+        """Serve the branch by S3's protocol for a ``with`` block, on this machine, by a process of its own: clients of S3
+        read its objects, and stage others. In a transaction, all of their writes are published together. ::
+
+            with main.transaction("Nightly") as tx, tx.gateway() as gateway:
+                subprocess.run(["./load.sh"], env=gateway.environment, check=True)
+
+        At the end of the block, writes that run have ten seconds to land. Cost: the requests of the clients.
+        :class:`UnavailableError` without the extra ``server``, and if the gateway has ended before the block.
+        """
+        return self._gateway(self._id, read_only=False)
 
     def _repr_html_(self) -> str:
         from graveler.sdk.display_tables import branch_card  # for notebooks

@@ -105,6 +105,11 @@ REMOVALS: Final = (
 )
 
 
+def url_of(port: int) -> str:
+    """Return the URL of the gateway that listens at ``port``."""
+    return f"http://{HOST}:{port}"
+
+
 def program_environment(
     environment: Mapping[str, str],
     port: int,
@@ -121,7 +126,7 @@ def program_environment(
         if keys is not None or not removal.credential:
             for name in removal.names:
                 variables.pop(name, None)
-    values = {"url": f"http://{HOST}:{port}", "port": str(port), "region": region}
+    values = {"url": url_of(port), "port": str(port), "region": region}
     if keys is not None:
         values |= {"key": keys.id, "secret": keys.secret}
     for setting in SETTINGS:

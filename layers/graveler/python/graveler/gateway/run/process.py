@@ -8,6 +8,7 @@ from secrets import token_hex, token_urlsafe
 from select import select
 from types import TracebackType
 from typing import Final, Self, TypeVar
+from weakref import WeakSet
 
 from graveler.errors import UnavailableError
 from graveler.gateway.control import Closing, KeyPair, Opening, Ready, Tally, line_of, read_document
@@ -24,6 +25,8 @@ START_SECONDS: Final = 60.0
 LAND_SECONDS: Final = 10.0
 """Seconds that running writes have to land after the end of the program."""
 
+_running: "Final[WeakSet[GatewayProcess]]" = WeakSet()
+
 _END_SECONDS: Final = 5.0
 _FURTHER_SECONDS: Final = 50.0
 """Seconds after LAND_SECONDS in which a gateway aborts what has not landed and answers."""
@@ -38,6 +41,7 @@ class GatewayProcess:
     """A gateway for a ``with`` block. It starts at once, with the environment of this process; :meth:`ready` waits for it."""
 
     def __init__(self, opening: Opening) -> None:
+        self._owner = os.getpid()
         self.keys = opening.keys
         self.region = opening.region
         with handed_on(os.environ) as (environment, descriptors):
@@ -49,6 +53,7 @@ class GatewayProcess:
                 pass_fds=descriptors,
                 process_group=0,  # what the terminal sends is for the program
             )
+        _running.add(self)
         try:
             self._write(line_of(opening))
         except BaseException:
@@ -61,7 +66,8 @@ class GatewayProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.end()
+        if os.getpid() == self._owner:
+            self.end()
 
     def ready(self) -> int:
         """Wait until the gateway takes requests and return its port. :class:`UnavailableError` if it cannot."""
@@ -90,6 +96,14 @@ class GatewayProcess:
             process.wait()
         process.stdout.close()
 
+    def leave(self) -> None:
+        """Let go of the gateway, in a forked child: it is its parent's, and ends with that."""
+        assert self._process.stdin is not None
+        if not self._process.stdin.closed:
+            nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+            os.dup2(nothing, self._process.stdin.fileno(), inheritable=False)
+            os.close(nothing)
+
     def _write(self, line: bytes) -> None:
         assert self._process.stdin is not None
         try:
@@ -116,3 +130,12 @@ class GatewayProcess:
             return UnavailableError("the gateway does not answer any more")
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
         return UnavailableError(f"the gateway of this run has ended unexpectedly, {how}")
+
+
+def _leave_all() -> None:
+    """Let go of the gateways of the parent. Runs in a forked child."""
+    for gateway in _running:
+        gateway.leave()
+
+
+os.register_at_fork(after_in_child=_leave_all)
