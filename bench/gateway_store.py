@@ -8,7 +8,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -28,20 +28,19 @@ ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "A
 
 
 @contextmanager
-def s3_like() -> Iterator[str]:
-    """The server; its address."""
+def served(application: str, environment: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """An application of granian, with one worker; its process and address."""
     with create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "granian", "--interface", "rsgi", "--workers", "1", "--no-ws"]
-    command += ["--port", str(port), "--no-log", "--factory", "bench.s3_like:create"]
-    with running(command, dict(os.environ)) as process:
-        assert process.poll() is None
-        while True:
+    command += ["--port", str(port), "--no-log", "--factory", application]
+    with running(command, os.environ | environment) as process:
+        while process.poll() is None:
             with suppress(ConnectionRefusedError):
                 create_connection(("127.0.0.1", port)).close()
                 break
             time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
+        yield process.pid, f"http://127.0.0.1:{port}"
 
 
 def show(name: str, amount: int, size: int, begin: tuple[float, float]) -> None:
@@ -150,7 +149,7 @@ def main() -> None:
     import uvloop
 
     os.environ.update(ENVIRONMENT)
-    with s3_like() as url:
+    with served("bench.s3_like:create", {}) as (_, url):
         objects = S3Objects("bucket", "lake", S3Settings("eu-west-1", url))
         for work in (ours(objects), boto3(objects), *([obstore(url)] if find_spec("obstore") else [])):
             uvloop.run(work)

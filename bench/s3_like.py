@@ -1,9 +1,11 @@
 """The yardstick of ``bench.gateway_store``: a server that answers reads and writes of objects as S3 does, and has neither
-signatures nor a disk. Every object holds the same :data:`SIZE` bytes; what is written is counted and forgotten::
+signatures nor a disk. Every object holds the same :data:`SIZE` bytes; what is written is counted and forgotten. It waits for
+``DELAY`` seconds before each answer::
 
     granian --interface rsgi --workers 1 --no-ws --factory bench.s3_like:create
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -17,6 +19,7 @@ ETAG = '"d41d8cd98f00b204e9800998ecf8427e"'
 def create() -> Callable[..., Awaitable[None]]:
     """The application of one worker."""
     data = memoryview(os.urandom(SIZE))
+    delay = float(os.environ.get("DELAY", "0"))
     tail = f"/{SIZE}"
 
     async def application(scope: Any, protocol: Any) -> None:
@@ -25,8 +28,12 @@ def create() -> Callable[..., Awaitable[None]]:
             async for piece in protocol:
                 size += len(piece)
             assert size == int(scope.headers["content-length"])
+            if delay:
+                await asyncio.sleep(delay)
             protocol.response_empty(200, [("etag", ETAG)])
             return
+        if delay:
+            await asyncio.sleep(delay)
         if scope.method == "HEAD":
             protocol.response_empty(200, [("etag", ETAG), ("content-length", str(SIZE))])
             return
