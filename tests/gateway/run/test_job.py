@@ -192,6 +192,37 @@ def test_the_command_line_of_the_program_works_on_the_hidden_branch(place: Place
     assert place.read("b") == "one"
 
 
+PAST_THE_RUN = """
+import fsspec, graveler
+def refused(write):
+    try:
+        write()
+    except Exception as error:
+        print(type(error).__name__)
+def put_file(url):
+    with fsspec.open(url, "w") as file:
+        file.write("1")
+main = graveler.open().repository("sales").branch("main")
+refused(lambda: put_file("graveler://sales/main/x"))
+refused(lambda: main.object("x").upload("1"))
+refused(lambda: main.commit("x", allow_empty=True))
+refused(main.undo)
+print(subprocess.run([sys.executable, "-m", "graveler", "rm", "lakefs://sales/main/seed"]).returncode)
+main.object("seed").reader().read()
+graveler.open().repository("sales").branch("dev").create("main").object("x").upload("1")
+put_file("graveler://" + os.environ["GRAVELER_REPO"] + "/a")
+"""
+
+
+def test_a_write_to_the_destination_past_the_run_is_refused(place: Place) -> None:
+    end = place.run("sales/main", "--", *program(PAST_THE_RUN))
+    assert end.code == 0, end.err
+    assert end.out.splitlines()[1:] == ["ForbiddenError", "ForbiddenError", "ForbiddenError", "6"]
+    assert "is the destination of the run in which this program works" in end.err
+    assert place.read("a") == "1"
+    assert not place.sales.branch("main").object("x").exists()
+
+
 def test_writes_of_children_after_the_end_are_refused(place: Place, tmp_path: Path) -> None:
     report = tmp_path / "report"
     child = f"""

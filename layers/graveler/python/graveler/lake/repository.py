@@ -10,6 +10,7 @@ from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.keyword_methods import KeywordMethods, strategies_of
 from graveler.lake.opening.repositories import KnownRepository
 from graveler.lake.reading.reader import RepositoryReader
+from graveler.lake.refs.run_destination import DESTINATIONS, expect_elsewhere
 from graveler.lake.settings.repository_settings import Intent, etag
 from graveler.model import (
     Application,
@@ -56,9 +57,16 @@ class OpenRepository(RepositoryReader, KeywordMethods):
 
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
         """See :meth:`KeywordMethods.run`."""
+        if DESTINATIONS:
+            expect_elsewhere(self.identity, request)
         kind = type(request)
         result: T = (_loaded.get(kind) or function_of(kind))(self.parts, request, context)
         return result
+
+    @property
+    def identity(self) -> str:
+        """The text that tells the repository from any other one, whatever their names. No request."""
+        return self.parts.record.repository.uid
 
     def is_of(self, record: KnownRepository) -> bool:
         """Return whether this is the repository of ``record``, apart from its settings."""

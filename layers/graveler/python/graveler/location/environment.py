@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from graveler.lake.opening.closed_folders import closed_to_user
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
+from graveler.lake.refs.run_destination import protect_destination
 from graveler.location.configuration import PROFILE as PROFILE
 from graveler.location.configuration import Profile, find_lake_default, find_profile, find_user
 from graveler.system.extras import not_installed
@@ -59,6 +60,9 @@ KMS_KEY: Final = "GRAVELER_KMS_KEY"
 
 REPO: Final = "GRAVELER_REPO"
 """The default repository of commands, and perhaps its branch: ``sales`` or ``sales/main``."""
+
+RUN: Final = "GRAVELER_RUN"
+"""In a program of ``graveler run``: the destination of that run, which the program may not change itself."""
 
 USER: Final = "GRAVELER_USER"
 """The name of the committer."""
@@ -275,6 +279,8 @@ def find_location(named: Named | None = None) -> LakeLocation:
 
 def _named(named: Named) -> _Choice | None:
     """Return the chosen location and its source. Options take precedence, all of them."""
+    if run := os.environ.get(RUN):
+        protect_destination(run)
     candidates = ((named.spelled(name), getattr(named, name)) for name in ("lake", "tables", "endpoint"))
     if choice := _single(*candidates):
         return choice

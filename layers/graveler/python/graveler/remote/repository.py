@@ -20,6 +20,7 @@ from graveler.errors import (
 )
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.keyword_methods import KeywordMethods
+from graveler.lake.refs.run_destination import DESTINATIONS, expect_elsewhere
 from graveler.model import (
     Application,
     Branch,
@@ -76,6 +77,8 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
     def run(self, request: Request[T], context: Context = UNLIMITED) -> T:
         """Run a request as a local lake does. A server itself moves long work to the background, so limits are not sent. Cost:
         one request, repeated while the server works on it, plus what the methods below state."""
+        if DESTINATIONS:
+            expect_elsewhere(self.identity, request)
         run = _RUNS.get(type(request))
         if run is not None:
             result: T = run(self, request, context)
@@ -83,6 +86,11 @@ class RemoteRepository(RemoteSettings, KeywordMethods):
         if not runs_remotely(type(request)):
             raise InvalidError(f"{type(request).__name__} does not work through a server; run it on the lake itself")
         return read_result(request, send(self._connection, self._name, request))
+
+    @property
+    def identity(self) -> str:
+        """The text that tells the repository from any other one: the server's URL, and the name. No request."""
+        return f"{self._connection.url} {self._name}"
 
     # Refs
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from graveler.gateway.control import REGION, KeyPair, Location
 from graveler.lake.opening.location import AwsLake, FolderLake
-from graveler.location.environment import ENDPOINT, LAKE, OBJECTS, REPO, TABLES
+from graveler.location.environment import ENDPOINT, LAKE, OBJECTS, REPO, RUN, TABLES
 from graveler.location.environment import PROFILE as GRAVELER_PROFILE
 
 HOST: Final = "127.0.0.1"
@@ -118,9 +118,11 @@ def program_environment(
     place: str,
     *,
     region: str = REGION,
+    destination: str = "",
 ) -> dict[str, str]:
     """Return the variables of a program whose gateway listens at ``port``, made of those that it would have without one. With
-    ``keys`` None the program keeps its own. ``place`` is the repository and ref that the command line takes by default."""
+    ``keys`` None the program keeps its own. ``place`` is the repository and ref that the command line takes by default, and
+    ``destination`` the text of the branch that it refuses to change (:mod:`graveler.lake.refs.run_destination`)."""
     variables = dict(environment)
     for removal in REMOVALS:
         if keys is not None or not removal.credential:
@@ -138,6 +140,8 @@ def program_environment(
         variables[name] = _with_local(environment.get(name, ""))
     for name in (LAKE, TABLES, ENDPOINT):
         variables.pop(name, None)
+    if destination:
+        variables[RUN] = destination
     return {**variables, **_lake_variables(lake), REPO: place}
 
 

@@ -19,6 +19,7 @@ from graveler.gateway.run.process import GatewayProcess, new_keys
 from graveler.gateway.run.publication import Publication, described, publish
 from graveler.gateway.run.supervision import ProgramEnd, run_to_end
 from graveler.lake.refs.hidden_branch import hidden_branch, hidden_name
+from graveler.lake.refs.run_destination import destination_text
 from graveler.model import Application, Commit
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def run_reading(repository: "AnyRepository", location: Location, program: Progra
     program's requests: resolving the ref. Errors as of :func:`run_writing`; :class:`graveler.errors.RefNotFoundError`."""
     commit = repository.commit_of(ref)
     with GatewayProcess(_opening(location, program, commit.id, by, read_only=True)) as gateway:
-        end, seconds = _supervised(gateway, location, program, commit.id)
+        end, seconds = _supervised(gateway, location, program, commit.id, "")
     return RunEnd(program=end, seconds=seconds)
 
 
@@ -144,7 +145,8 @@ def _attempt(
     with GatewayProcess(_opening(location, program, hidden, by)) as gateway:  # it starts while the branch is created
         try:
             with hidden_branch(repository, publication.branch, by, name=hidden):
-                end, seconds = _supervised(gateway, location, program, hidden)
+                destination = destination_text(repository.identity, publication.branch)
+                end, seconds = _supervised(gateway, location, program, hidden, destination)
                 if not end.succeeded:
                     gateway.end()  # the program's children may still write
                     failure = ProgramFailedError(end)
@@ -173,10 +175,14 @@ def _opening(location: Location, program: Program, ref: str, by: str, *, read_on
     )
 
 
-def _supervised(gateway: GatewayProcess, location: Location, program: Program, ref: str) -> tuple[ProgramEnd, float]:
+def _supervised(
+    gateway: GatewayProcess, location: Location, program: Program, ref: str, destination: str
+) -> tuple[ProgramEnd, float]:
     """Run the program once the gateway is ready. Return its end, and the seconds that it took."""
     place = f"{program.repository}/{ref}"
-    environment = program_environment(os.environ, gateway.ready(), gateway.keys, location, place, region=gateway.region)
+    environment = program_environment(
+        os.environ, gateway.ready(), gateway.keys, location, place, region=gateway.region, destination=destination
+    )
     start = time.monotonic()
     end = run_to_end(program.arguments, environment)
     return end, time.monotonic() - start
