@@ -416,6 +416,11 @@ def test_a_trailer_that_was_not_announced() -> None:
     assert _refused(lambda: _unsigned(body, **headers)).code == "MalformedTrailerError"
 
 
+def test_a_trailer_after_chunks_that_have_none() -> None:
+    decoder, body = _signed_example()
+    assert _refused(lambda: _decode(decoder, [body[:-2] + _UNSIGNED_TRAILER + b"\r\n"])).code == "MalformedTrailerError"
+
+
 @pytest.mark.parametrize("kind", [SIGNED_CHUNKS, UNSIGNED, EMPTY_SHA256])
 def test_a_trailer_that_cannot_follow(kind: str) -> None:
     headers = {"content-length": "5", "x-amz-decoded-content-length": "5", "x-amz-trailer": "x-amz-checksum-crc32"}

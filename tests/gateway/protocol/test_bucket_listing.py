@@ -80,8 +80,10 @@ def test_a_token_leads_to_the_next_page(position: str, start_after: str) -> None
     assert page["IsTruncated"]
     token = page["NextContinuationToken"]
     assert token.isascii()
-    listing = listing_of({"continuation-token": token, "start-after": start_after}, 2)
+    parameters = {"continuation-token": token, "start-after": start_after, "encoding-type": "url"}
+    listing = listing_of(parameters, 2)
     assert (listing.after, listing.token) == (position, token)
+    assert _parsed(listing_document("b", listing, [], [], ""), 2)["ContinuationToken"] == token
 
 
 @pytest.mark.parametrize("token", ["abc", "a", "bWFpbg==", "MTr_", "\u0661", "1:main"])

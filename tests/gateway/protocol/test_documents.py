@@ -165,6 +165,11 @@ def test_malformed_completions(body: bytes) -> None:
     _refused(lambda: completed_parts(body), "MalformedXML")
 
 
+def test_other_elements_of_a_completion_are_ignored() -> None:
+    body = _completion(1).replace(b"<Part>", b"<Comment>a</Comment><Part>")
+    assert completed_parts(body) == (CompletedPart(1, _MD5),)
+
+
 def test_the_most_parts_of_an_upload() -> None:
     assert len(completed_parts(_completion(*range(1, 10_001)))) == 10_000
 

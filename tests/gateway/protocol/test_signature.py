@@ -141,6 +141,13 @@ def test_botocore_signs_what_holds(
     assert _refused(msgspec.structs.replace(head, path=f"{head.path}x"), time.time()).code == "SignatureDoesNotMatch"
 
 
+def test_a_path_that_is_no_text_is_named() -> None:
+    head = signed_by_botocore("GET", "http://localhost/lake/%EF%BF%BD", {})
+    assert _checked(head, time.time()).content_sha256 == EMPTY_SHA256
+    error = _refused(signed_by_botocore("GET", "http://localhost/lake/%FF", {}), time.time())
+    assert (error.code, error.status) == ("InvalidURI", 400)
+
+
 def test_a_session_token_is_part_of_the_claim() -> None:
     head = signed_by_botocore("GET", "http://localhost/lake/a", {}, token="token+/=")
     assert claim_of(head).session_token == "token+/="

@@ -47,6 +47,8 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _DATE: Final = re.compile(r"[0-9]{8}")
 _INSTANT: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]*")
+_REPLACEMENT: Final = "\ufffd"
+"""The character that the server puts in place of bytes that are no UTF-8."""
 _EXPECTED_CREDENTIAL: Final = (
     'the Credential is mal-formed; expecting "<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request".'
 )
@@ -255,7 +257,8 @@ def verify(head: Head, claim: Claim, secret: str, now: float) -> Payload:
     """Return what the body must be, once the signature is that of ``secret``. ``now`` is in seconds since 1970.
 
     :class:`S3Error`: ``RequestTimeTooSkewed``, ``AccessDenied`` for an expired presigned URL, for one that is not valid yet, and
-    for headers that must be signed and are not; ``SignatureDoesNotMatch``.
+    for headers that must be signed and are not; ``SignatureDoesNotMatch``, and ``InvalidURI`` if the reason is a path that is no
+    UTF-8.
     """
     _check_time(claim, now)
     _check_signed(head.headers, claim.signed_headers)
@@ -264,6 +267,8 @@ def verify(head: Head, claim: Claim, secret: str, now: float) -> Payload:
     key = _signing_key(secret, claim.date, claim.region, claim.service)
     signature = hmac_digest(key, text.encode(), "sha256").hex()
     if not compare_digest(signature.encode(), claim.signature.encode()):
+        if _REPLACEMENT in head.path:
+            raise S3Error("InvalidURI", "Couldn't parse the specified URI: keys must be UTF-8")
         raise S3Error(
             "SignatureDoesNotMatch",
             "The request signature we calculated does not match the signature you provided. Check your key and signing method.",
