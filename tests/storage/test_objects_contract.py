@@ -2,6 +2,7 @@
 
 import time
 from contextlib import AbstractContextManager, nullcontext
+from hashlib import md5
 from itertools import pairwise
 from pathlib import Path
 from random import randbytes
@@ -399,6 +400,39 @@ def test_an_upload_completes_only_with_the_parts_that_are_there(objects: Objects
             objects.put_part("k", upload, number, b"")
     objects.complete_multipart("k", upload, [(1, new), (7, other)])
     assert objects.get("k") == part(objects, b"new") + b"7"
+
+
+def test_the_parts_of_an_upload_are_listed_by_number(objects: Objects, request: pytest.FixtureRequest) -> None:
+    upload = objects.create_multipart("k")
+    assert list(objects.parts("k", upload)) == []
+    for number in (7, 1, 3, 10_000):
+        objects.put_part("k", upload, number, b"replaced")
+        objects.put_part("k", upload, number, part(objects, str(number).encode()))
+    listed = list(objects.parts("k", upload))
+    assert [part.number for part in listed] == [1, 3, 7, 10_000]
+    for stored in listed:
+        data = part(objects, str(stored.number).encode())
+        assert (stored.size, stored.etag) == (len(data), md5(data, usedforsecurity=False).hexdigest())
+    if not is_lenient(request):  # moto counts the parts, and s3proxy has no marker
+        assert [stored.number for stored in objects.parts("k", upload, 3)] == [7, 10_000]
+    objects.complete_multipart("k", upload, [(stored.number, stored.etag) for stored in listed])
+    assert objects.get("k").startswith(part(objects, b"1"))
+
+
+def test_parts_of_an_upload_that_does_not_exist_are_an_error(objects: Objects, request: pytest.FixtureRequest) -> None:
+    upload = objects.create_multipart("k")
+    objects.abort_multipart("k", upload)
+    if not is_lenient(request):
+        for key, upload_id in (("k", upload), ("other", upload), ("k", "unknown"), ("k", "")):
+            with pytest.raises(UploadMissingError):
+                list(objects.parts(key, upload_id))
+
+
+def test_many_parts_are_listed_in_pages(objects: Objects) -> None:
+    upload = objects.create_multipart("k")
+    for number in range(1, 2 * PAGE + 2):
+        objects.put_part("k", upload, number, b"x")
+    assert [stored.number for stored in objects.parts("k", upload)] == [*range(1, 2 * PAGE + 2)]
 
 
 def test_an_upload_belongs_to_its_key(objects: Objects, request: pytest.FixtureRequest) -> None:

@@ -19,7 +19,16 @@ from threading import Lock
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from graveler.errors import AnswerLostError, BusyError, GravelerError, UnavailableError
-from graveler.storage.objects.port import Noted, Objects, Page, Sent, StoredObject, UnfinishedUpload, UnsyncedObjects
+from graveler.storage.objects.port import (
+    Noted,
+    Objects,
+    Page,
+    Sent,
+    StoredObject,
+    StoredPart,
+    UnfinishedUpload,
+    UnsyncedObjects,
+)
 from graveler.storage.tables.port import (
     Condition,
     Delete,
@@ -143,6 +152,10 @@ class CountingObjects:
         self._note("put_part", key)
         self.bytes_written += len(data)
         return self._inner.put_part(key, upload_id, number, data)
+
+    def parts(self, key: str, upload_id: str, after: int = 0) -> Iterator[StoredPart]:
+        self._note("parts", key)
+        return self._inner.parts(key, upload_id, after)
 
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
@@ -357,6 +370,9 @@ class FaultyObjects:
 
     def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
         return self._faults.request("put_part", lambda: self._inner.put_part(key, upload_id, number, data))
+
+    def parts(self, key: str, upload_id: str, after: int = 0) -> Iterator[StoredPart]:
+        yield from self._faults.request("parts", lambda: list(self._inner.parts(key, upload_id, after)))
 
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False

@@ -41,6 +41,7 @@ from graveler.storage.objects.port import (
     Page,
     Sent,
     StoredObject,
+    StoredPart,
     UnfinishedUpload,
     delete_each,
     page_of,
@@ -304,6 +305,11 @@ class FolderObjects:
         check_part_number(number)
         self._check(key)
         return self._uploads.writer(key, upload_id, number)
+
+    def parts(self, key: str, upload_id: str, after: int = 0) -> Iterator[StoredPart]:
+        """Yield the parts of an upload. Cost: one reading of its folder."""
+        self._check(key)
+        yield from self._uploads.parts(key, upload_id, after)
 
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False

@@ -8,6 +8,7 @@ from typing import Final
 from graveler.errors import GravelerError
 from graveler.storage.objects.folder_files import FolderFiles
 from graveler.storage.objects.folder_names import FolderNames
+from graveler.storage.objects.part_names import part_named
 from graveler.storage.owned_files import LOCKED, abandoned
 
 _UNLOCKED_AGE: Final = 24 * 3600
@@ -67,7 +68,7 @@ def tidy(names: FolderNames) -> None:
 def _is_written_to(files: FolderFiles, upload: Path) -> bool:
     """Return whether someone writes to an upload, or may do so."""
     for path in _children(files, upload):
-        if not path.name.isdecimal():  # parts are complete
+        if part_named(path.name) is None:  # parts are complete
             with abandoned(files, path) as status:
                 if status is None:
                     return True

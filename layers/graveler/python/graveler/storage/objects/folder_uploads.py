@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -10,8 +10,9 @@ from zlib import crc32
 
 from graveler.errors import InvalidError
 from graveler.storage.objects.folder_names import FolderNames
-from graveler.storage.objects.folder_writer import FolderWriter, described, discard, pieces_of_file
-from graveler.storage.objects.port import StoredObject, UploadMissingError
+from graveler.storage.objects.folder_writer import FolderWriter, PartWriter, discard, pieces_of_file
+from graveler.storage.objects.part_names import part_name, part_named
+from graveler.storage.objects.port import StoredObject, StoredPart, UploadMissingError
 from graveler.storage.owned_files import create_owned
 
 
@@ -37,10 +38,10 @@ class FolderUploads:
         """Return a writer for a part in pieces."""
         folder = self._folder_of(key, upload_id)
 
-        def publish(temporary: Path, status: os.stat_result) -> StoredObject:
+        def publish(temporary: Path, status: os.stat_result, digest: str) -> StoredObject:
             with self._names.explained("writing a part of", key):
                 try:
-                    self._files.rename(temporary, folder / str(number))
+                    self._files.rename(temporary, folder / part_name(number, digest))
                 except FileNotFoundError:
                     if self._files.is_folder(folder):
                         raise self._names.robbed(key, temporary) from None
@@ -50,25 +51,28 @@ class FolderUploads:
                     raise
             with self._names.explained("writing a part of", key, done=True):
                 self._files.sync(folder)
-            return described(key, status)
+            self._remove_replaced(folder, number, status.st_mtime_ns)
+            return StoredObject(key, status.st_size, digest, status.st_mtime)
 
-        return self._new_writer(folder, key, upload_id, publish)
+        return PartWriter(self._files, *self._temporary(folder, key, upload_id), publish)
+
+    def parts(self, key: str, upload_id: str, after: int = 0) -> list[StoredPart]:
+        """Return the parts of an upload, by number."""
+        parts = self._parts(key, self._folder_of(key, upload_id))
+        return [part for _, (_, part) in sorted(parts.items()) if part.number > after]
 
     def complete(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool) -> StoredObject:
         """Join the parts and give the object its name. Cost: every byte is read and written once more."""
         folder = self._folder_of(key, upload_id)
+        stored_parts = self._parts(key, folder)
         for number, etag in parts:
-            try:
-                actual = described(key, self._files.status(folder / str(number))).etag
-            except OSError:
-                actual = ""
-            if actual != etag:
+            if number not in stored_parts or stored_parts[number][1].etag != etag:
                 raise InvalidError(
                     f"part {number} of the upload of {key!r} with ETag {etag} does not exist; upload it again"
                 )
-        pieces = (piece for number, _ in parts for piece in pieces_of_file(folder / str(number), self._files))
+        pieces = (piece for part in parts for piece in pieces_of_file(folder / part_name(*part), self._files))
         publish = partial(self._names.publish, key, self._files.root / key, if_absent=if_absent)
-        with self._new_writer(folder, key, upload_id, publish) as writer:
+        with FolderWriter(self._files, *self._temporary(folder, key, upload_id), publish) as writer:
             for piece in pieces:
                 writer.write(piece)
             stored = writer.finish()
@@ -81,17 +85,43 @@ class FolderUploads:
         with suppress(UploadMissingError), self._names.explained("aborting an upload of", key):
             self._files.remove_folder(self._folder_of(key, upload_id))
 
-    def _new_writer(
-        self, folder: Path, key: str, upload_id: str, publish: Callable[[Path, os.stat_result], StoredObject]
-    ) -> FolderWriter:
-        """Return a writer whose temporary file is in the folder of an upload: it shows that someone works on it."""
+    def _parts(self, key: str, folder: Path) -> dict[int, tuple[int, StoredPart]]:
+        """Return the last part of each number, after its time in nanoseconds."""
+        parts: dict[int, tuple[int, StoredPart]] = {}
+        with self._names.explained("listing the parts of", key), self._files.entries(folder) as entries:
+            for name in [entry.name for entry in entries]:
+                if (named := part_named(name)) is None:
+                    continue
+                with suppress(FileNotFoundError):  # replaced meanwhile
+                    status = self._files.status(folder / name)
+                    number, etag = named
+                    part = StoredPart(number, status.st_size, etag, status.st_mtime)
+                    parts[number] = max(
+                        parts.get(number, (-1, part)), (status.st_mtime_ns, part), key=lambda timed: timed[0]
+                    )
+        return parts
+
+    def _remove_replaced(self, folder: Path, number: int, written: int) -> None:
+        """Remove the parts of this number that were written before ``written`` (nanoseconds); what stays is no part any more, and
+        goes with the upload."""
+        with suppress(OSError), self._files.entries(folder) as entries:
+            for name in [entry.name for entry in entries]:
+                if (named := part_named(name)) is not None and named[0] == number:
+                    with suppress(FileNotFoundError):
+                        if self._files.status(folder / name).st_mtime_ns < written:
+                            self._files.unlink(folder / name)
+
+    def _temporary(
+        self, folder: Path, key: str, upload_id: str
+    ) -> tuple[Path, int, Callable[[], AbstractContextManager[None]]]:
+        """Return a temporary file in the folder of an upload, which shows that someone works on it: its path, its descriptor, and
+        what explains errors of writing it."""
         explained = partial(self._names.explained, "writing", key)
         with explained():
             try:
-                temporary, descriptor = create_owned(self._files, folder, self._names.modes)
+                return *create_owned(self._files, folder, self._names.modes), explained
             except FileNotFoundError:
                 raise UploadMissingError(self._names.namespace, key, upload_id) from None
-        return FolderWriter(self._files, temporary, descriptor, explained, publish)
 
     def _folder_of(self, key: str, upload_id: str) -> Path:
         folder = self.folder / upload_id

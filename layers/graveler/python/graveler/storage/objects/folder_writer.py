@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from hashlib import md5
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -74,6 +75,32 @@ class FolderWriter:
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
+
+
+class PartWriter(FolderWriter):
+    """A part being written, whose MD5 becomes its name. ``publish`` takes it after the file and its status."""
+
+    def __init__(
+        self,
+        files: FolderFiles,
+        temporary: Path,
+        descriptor: int,
+        explained: Callable[[], AbstractContextManager[None]],
+        publish: Callable[[Path, os.stat_result, str], StoredObject],
+    ) -> None:
+        self._digest = md5(usedforsecurity=False)
+        super().__init__(
+            files,
+            temporary,
+            descriptor,
+            explained,
+            lambda file, status: publish(file, status, self._digest.hexdigest()),
+        )
+
+    def write(self, piece: bytes) -> None:
+        """Append these bytes."""
+        self._digest.update(piece)
+        super().write(piece)
 
 
 class Explained:

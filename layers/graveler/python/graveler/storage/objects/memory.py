@@ -5,6 +5,7 @@ import sys
 import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import md5
 from itertools import count
 from pathlib import Path
 from threading import RLock
@@ -24,6 +25,7 @@ from graveler.storage.objects.port import (
     Page,
     Sent,
     StoredObject,
+    StoredPart,
     UnfinishedUpload,
     UploadMissingError,
     delete_each,
@@ -50,7 +52,7 @@ class MemoryObjects:
         self.objects: dict[str, tuple[bytes, StoredObject]] = {}
         self.keys: list[str] = []
         """The keys of all objects, in order."""
-        self._uploads: dict[tuple[str, str], dict[int, tuple[str, bytes]]] = {}
+        self._uploads: dict[tuple[str, str], dict[int, tuple[StoredPart, bytes]]] = {}
         self._begun: dict[str, float] = {}
         self.serial = count(1)
         """The numbers of which ETags and the IDs of uploads are made."""
@@ -156,9 +158,16 @@ class MemoryObjects:
         """Write one part."""
         check_part_number(number)
         with self._lock:
-            etag = f"{next(self.serial):x}"
-            self._upload(key, upload_id)[number] = etag, data
+            etag = md5(data, usedforsecurity=False).hexdigest()
+            self._upload(key, upload_id)[number] = StoredPart(number, len(data), etag, self._clock()), data
             return etag
+
+    def parts(self, key: str, upload_id: str, after: int = 0) -> Iterator[StoredPart]:
+        """Yield the parts of an upload."""
+        with self._lock:
+            uploaded = self._upload(key, upload_id)
+            parts = [uploaded[number][0] for number in sorted(uploaded) if number > after]
+        yield from parts
 
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
@@ -168,7 +177,7 @@ class MemoryObjects:
         with self._lock:
             uploaded = self._upload(key, upload_id)
             for number, etag in parts:
-                if number not in uploaded or uploaded[number][0] != etag:
+                if number not in uploaded or uploaded[number][0].etag != etag:
                     raise InvalidError(
                         f"part {number} of the upload of {key!r} with ETag {etag} does not exist; upload it again"
                     )
@@ -195,7 +204,7 @@ class MemoryObjects:
             raise ObjectMissingError(self._namespace, key)
         return entry
 
-    def _upload(self, key: str, upload_id: str) -> dict[int, tuple[str, bytes]]:
+    def _upload(self, key: str, upload_id: str) -> dict[int, tuple[StoredPart, bytes]]:
         self._check(key)
         upload = self._uploads.get((key, upload_id))
         if upload is None:

@@ -78,6 +78,16 @@ class UnfinishedUpload(Struct, frozen=True):
     began: float
 
 
+class StoredPart(Struct, frozen=True):
+    """One part of an unfinished upload. ``size`` in bytes, ``etag`` its MD5 in hex where the store tells it (S3 without SSE-KMS,
+    folders), ``modified`` in Unix seconds."""
+
+    number: int
+    size: int
+    etag: str
+    modified: float
+
+
 class Page(Struct, frozen=True):
     """The first names of a listing, in the order of their UTF-8 bytes; ``more``: others follow."""
 
@@ -162,6 +172,11 @@ class Objects(Protocol):
 
     def put_part(self, key: str, upload_id: str, number: int, data: bytes) -> str:
         """Upload part ``number`` (1 to 10,000, any order, repeated ones replace); return its ETag."""
+        ...
+
+    def parts(self, key: str, upload_id: str, after: int = 0) -> Iterator[StoredPart]:
+        """Yield the parts of an upload that have a number above ``after``, by number: of each the last one. One request for each
+        1,000."""
         ...
 
     def complete_multipart(

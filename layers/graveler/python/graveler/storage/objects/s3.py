@@ -54,6 +54,7 @@ from graveler.storage.objects.port import (
     Page,
     Sent,
     StoredObject,
+    StoredPart,
     UnfinishedUpload,
     UploadMissingError,
 )
@@ -379,6 +380,24 @@ class S3Objects:
             upload_id=upload_id,
         )
         return _bare(response["ETag"])
+
+    def parts(self, key: str, upload_id: str, after: int = 0) -> Iterator[StoredPart]:
+        """Yield the parts of an upload. Cost: one request for each 1,000."""
+        page: Any = {"MaxParts": self._settings.list_page}
+        more = True
+        while more:
+            if after:
+                page["PartNumberMarker"] = after
+            response = self._send(
+                "list_parts",
+                key,
+                lambda s3, s3_key: s3.list_parts(Bucket=self._bucket, Key=s3_key, UploadId=upload_id, **page),
+                upload_id=upload_id,
+            )
+            for part in response.get("Parts", ()):
+                after = part["PartNumber"]
+                yield StoredPart(after, part["Size"], _bare(part["ETag"]), part["LastModified"].timestamp())
+            more = response["IsTruncated"] and bool(response.get("Parts"))
 
     def complete_multipart(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool = False
