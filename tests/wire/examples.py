@@ -46,6 +46,7 @@ def every_error(name: str) -> list[GravelerError]:
         errors.MergeConflictError("dev", name, [Conflict("x", None, None, None)]),
         errors.TouchedError("dev", "main", name),
         errors.MovedError(name, "c" * 64, "d" * 64),
+        errors.UploadNotFoundError("path", name, "0" * 24),
         errors.ObjectChangedError("path", name, "e" * 32, "f" * 32),
         errors.UnexpectedHeadError(name, "c" * 64, "d" * 64),
         errors.DirtyBranchError("main", "merging", name),

@@ -287,6 +287,19 @@ class ObjectNotFoundError(NotFoundError):
     ref: str
 
 
+@sentence(
+    "{path!r} on branch {branch!r} has no upload {upload_id!r} in progress: it was completed, aborted, or begun more than seven "
+    "days ago; start a new one"
+)
+class UploadNotFoundError(NotFoundError):
+    """No upload in parts with this ID is in progress for this path on this branch."""
+
+    code = "upload_not_found"
+    path: str
+    branch: str
+    upload_id: str
+
+
 @sentence("object {path!r} is an uncommitted change of {ref!r}; commit it first")
 class NotCommittedError(ObjectNotFoundError):
     """The object is staged on the branch, and not in any commit yet."""

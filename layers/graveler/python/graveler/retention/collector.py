@@ -11,9 +11,11 @@ from graveler.lake.clock import GRACE, Clock
 from graveler.lake.deadline import SKEW
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.collector_state import set_collected
+from graveler.lake.objects.upload_records import UploadRecords
 from graveler.lake.opening.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, Repository
 from graveler.retention.abandoned_transactions import Abandoned
+from graveler.retention.abandoned_uploads import end_abandoned_uploads
 from graveler.retention.engine import Engine, InProcess, write_chunks
 from graveler.retention.expiry import Expiry
 from graveler.retention.forecast import look_ahead
@@ -182,6 +184,9 @@ class Collector:
         reader = self._roots()
         reader.check_operations(began, OPERATION, self._leases)
         self._progress("reading refs", 0, 1)
+        if mode is not Mode.DRY_RUN:
+            records = UploadRecords(self._tables, self._repository.uid)
+            end_abandoned_uploads(records, self._objects, began, self._options.skew)
         roots = reader.read(horizon)
         with closing(roots.names):
             ownerless = self._abandoned.ownerless(roots.hidden)
@@ -290,13 +295,15 @@ class Collector:
             if stored.key >= INSIDE:
                 break
             unknown.add(stored)
-        yield from self._unfinished(horizon)
+        yield from self._unfinished(horizon, mark.roots.uploads)
 
-    def _unfinished(self, horizon: float) -> Iterator[Candidate]:
-        """Yield multipart uploads that were never completed. What they were for cannot be linked any more."""
+    def _unfinished(self, horizon: float, recorded: frozenset[str]) -> Iterator[Candidate]:
+        """Yield multipart uploads that were never completed, except for those under ``recorded`` keys. What they were for cannot
+        be linked any more."""
         try:
             for upload in self._objects.uploads():
-                if upload.began <= horizon and (data_id(upload.key) or upload.key.startswith(INSIDE)):
+                is_needed = upload.began > horizon or upload.key in recorded
+                if not is_needed and (data_id(upload.key) or upload.key.startswith(INSIDE)):
                     reason = "it was not completed within the grace period"
                     yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, reason)
         except NotPermittedError as error:

@@ -223,6 +223,7 @@ class Leftovers:
             "holds",
             "gc",
             "traces",
+            "uploads",
             "transactions",
             "applications",
             "turns",

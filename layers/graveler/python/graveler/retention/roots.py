@@ -1,5 +1,5 @@
-"""The roots of the mark, read in the order that keeps them valid despite concurrent writers: staged changes, then refs, holds,
-dumps, operations and the reference log, then the traces of what moved meanwhile and of deleted refs, then the commits.
+"""The roots of the mark, read in the order that keeps them valid despite concurrent writers: uploads, staged changes, refs,
+holds, dumps, operations and the reference log, then the traces of what moved meanwhile and of deleted refs, then the commits.
 
 (If staged changes were read after the commits, a commit in between could take an object out of staging into a tree that the mark
 does not know.) The whole takes at most half the grace period, or it is aborted: a trace protects for that long.
@@ -22,6 +22,7 @@ from graveler.lake.dump.chunks import STAGED, StagedLine, dumps, get_manifest, r
 from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.lake.leases import HeldError, LeaseWatch
 from graveler.lake.objects.traces import Traces
+from graveler.lake.objects.upload_records import UploadRecords
 from graveler.model import CommitID, Repository, Token
 from graveler.operations.store import Operations
 from graveler.retention.comparison import NAME_BYTES
@@ -88,13 +89,14 @@ class Names:
 
 class Roots(Struct, frozen=True):
     """The roots. ``names`` are objects of staged changes; ``pinned`` maps commits besides the heads to what keeps them;
-    ``hidden`` are the names of hidden branches."""
+    ``hidden`` are the names of hidden branches; ``uploads`` the keys of uploads that can still be completed."""
 
     branches: dict[str, CommitID]
     pinned: dict[CommitID, str]
     names: Names
     commits: dict[CommitID, KnownCommit]
     hidden: frozenset[str] = frozenset()
+    uploads: frozenset[str] = frozenset()
 
 
 class RootReader:
@@ -125,9 +127,9 @@ class RootReader:
 
     def read(self, since: float) -> Roots:
         """Return the roots; of the reference logs the entries ``since`` (Unix seconds). Table reads: 16 and one per thousand
-        branches, twice or more, one per token and per thousand staged changes; one per ref; 16 and one per thousand commits.
-        :class:`PreconditionError` if it took too long, by the wall clock or the monotonic one; :class:`BusyError`,
-        :class:`CorruptError`."""
+        branches, twice or more, one per thousand uploads, one per token and per thousand staged changes; one per ref; 16 and
+        one per thousand commits. :class:`PreconditionError` if it took too long, by the wall clock or the monotonic one;
+        :class:`BusyError`, :class:`CorruptError`."""
         names = Names()
         try:
             return self._read(since, names)
@@ -137,6 +139,8 @@ class RootReader:
 
     def _read(self, since: float, names: Names) -> Roots:
         began, ticks = self._clock.now(), self._clock.monotonic()
+        # Before the staged changes: the transaction that stages an upload's object ends its record.
+        uploads = self._read_uploads(names)
         branches = self._read_staged(names)
         pinned: dict[CommitID, str] = {}
         tags = self._read_pins(pinned)
@@ -156,7 +160,7 @@ class RootReader:
                 f"reading the uncommitted changes and refs took {took:.0f} s, longer than half the grace period; nothing was "
                 "collected. Commit or reset old uncommitted changes, or give garbage collection a longer grace period"
             )
-        return Roots(branches, pinned, names, self.commits(), frozenset(self._hidden))
+        return Roots(branches, pinned, names, self.commits(), frozenset(self._hidden), uploads)
 
     def check_operations(self, now: float, kind: str, leases: LeaseWatch) -> None:
         """Raise :class:`PreconditionError` if an operation has been running for longer than half the grace period: its first
@@ -193,6 +197,15 @@ class RootReader:
             states += page.results
             after = page.next_after
         return states
+
+    def _read_uploads(self, names: Names) -> frozenset[str]:
+        """Add the objects of open uploads, which may exist, and return their keys."""
+        keys = set()
+        for record in UploadRecords(self._tables, self._repository.uid).all():
+            if record.staged is None:
+                names.add(data_id(record.upload.key))
+                keys.add(record.upload.key)
+        return frozenset(keys)
 
     def _read_staged(self, names: Names) -> dict[str, CommitID]:
         """Scan the tokens of all branches, until a listing shows no new one. A busy lake always has one: then the last ones are

@@ -9,7 +9,7 @@ The transaction also marks the branch. A merge reads what is staged, and then pu
 mark, it could publish another version of the object below the staged record, and neither would have seen the other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -27,7 +27,7 @@ from graveler.lake.refs.branches import busy
 from graveler.lake.settings.repository_settings import Intent
 from graveler.requests.staging import ANY_OBJECT, Condition
 from graveler.staging.changes import Staged
-from graveler.storage.tables.port import ConditionFailedError
+from graveler.storage.tables.port import ConditionFailedError, Write
 
 Change = Callable[[bytes | None], bytes | None]
 """Takes the packed record that a branch has at a path, and returns the one to stage there, None each for no object. Raises if the
@@ -86,10 +86,12 @@ def stage_change(
     basis: Basis | None = None,
     *,
     force: bool = False,
+    also: Sequence[Write] = (),
 ) -> bytes | None:
     """Stage a change of what the branch has at a path, and return the staged record (None: a tombstone). ``basis`` is what
     :func:`look` returned, however long ago; ``deadline`` is the deadline of the work that made the object: :class:`BusyError`
-    past it, or if others keep changing the branch.
+    past it, or if others keep changing the branch. ``also`` is written in the same transaction: :class:`ConditionFailedError` if
+    a condition there fails, perhaps on an earlier attempt of this very call.
 
     A look, unless there was one, and one transaction; both again after losing a race, as long as ``change`` does not raise.
     Finding one's own record after an attempt is success: the response to that attempt was lost. A tombstone shows no owner, and
@@ -107,11 +109,13 @@ def stage_change(
                 [
                     repository.staged.put_write(basis.state.open, key, record, basis.top),
                     repository.refs.conditional_write(basis.state),
+                    *also,
                 ]
             )
             return record
-        except ConditionFailedError:
-            pass
+        except ConditionFailedError as error:
+            if max(error.failures) > 1:
+                raise
         except UnavailableError as error:
             lost = error
         basis = look(repository, branch, key, force=force)
