@@ -18,6 +18,10 @@ DOCS_STAMP := $(DOCS_VENV)/.made-from-lock
 CDK_STAMP := infra/node_modules/.made-from-lock
 WEB_STAMP := web/node_modules/.made-from-lock
 WEB_VENV := .venv-web
+S3_CLIENTS_VENV ?= .venv-s3-clients
+S3_CLIENTS_STAMP := $(S3_CLIENTS_VENV)/.made-from-lock
+DUCKDB_S3_VENV ?= .venv-duckdb-s3
+DUCKDB_S3_STAMP := $(DUCKDB_S3_VENV)/.made-from-lock
 WEB_VENV_STAMP := $(WEB_VENV)/.made-from-lock
 # Byte code makes every start of a tool faster; some shells switch it off.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,7 +36,7 @@ ROWS ?=
 BENCH ?=
 WRITE ?=
 
-.PHONY: help setup dist docs docs-tools web web-tools ui-dev check-web web-test-tools test-web screenshots deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check quick count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
+.PHONY: help setup s3-client-tools dist docs docs-tools web web-tools ui-dev check-web web-test-tools test-web screenshots deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check quick count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -125,6 +129,20 @@ $(WEB_VENV_STAMP): locks/web.lock $(STAMP)
 	@$(BIN)/uv pip install --quiet --python $(WEB_VENV)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+s3-client-tools: $(S3_CLIENTS_STAMP) $(DUCKDB_S3_STAMP)  ## make the environments of the S3 clients that tests run against a gateway
+
+$(S3_CLIENTS_STAMP): locks/s3-clients.lock $(STAMP)
+	@echo "== making $(S3_CLIENTS_VENV) from locks/s3-clients.lock"
+	@test -x $(S3_CLIENTS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(S3_CLIENTS_VENV)
+	@$(BIN)/uv pip sync --quiet --python $(S3_CLIENTS_VENV)/bin/python --require-hashes locks/s3-clients.lock
+	@touch $@
+
+$(DUCKDB_S3_STAMP): locks/duckdb-s3.lock $(STAMP)
+	@echo "== making $(DUCKDB_S3_VENV) from locks/duckdb-s3.lock"
+	@test -x $(DUCKDB_S3_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(DUCKDB_S3_VENV)
+	@$(BIN)/uv pip sync --quiet --python $(DUCKDB_S3_VENV)/bin/python --require-hashes locks/duckdb-s3.lock
+	@touch $@
+
 test-web: web-test-tools  ## the stories of the web page, in a browser; traces of those that fail are in build/traces
 	@$(WEB_VENV)/bin/python -m pytest -n 2 --durations=5 tests/web
 
@@ -160,6 +178,10 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra aws --extra remote --constraint locks/dev.lock pyproject.toml <(printf '%s\n' \
 	    'pyspark>=3.5,<3.6' 'pyarrow>=18' 'pandas>=2.3' hatchling pytest hypothesis) -o locks/spark35.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	    --group s3-clients -o locks/s3-clients.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	    --group duckdb-s3 -o locks/duckdb-s3.lock
 	@for recipe in airflow dagster dask datasets dbt pytorch zarr; do \
 	    echo hatchling | $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	        pyproject.toml - --group recipe-$$recipe -o docs/recipes/locks/$$recipe.lock || exit 1; \
@@ -284,4 +306,4 @@ demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dat
 	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(DEPLOY_VENV) $(DOCS_VENV) $(WEB_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(S3_CLIENTS_VENV) $(DUCKDB_S3_VENV) $(DEPLOY_VENV) $(DOCS_VENV) $(WEB_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

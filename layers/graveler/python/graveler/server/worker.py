@@ -3,9 +3,11 @@
 import gc
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.util import Finalize
 from typing import Final
+
+from msgspec import Struct
 
 from graveler.access.authentication import Access
 from graveler.access.local_session import LocalAccess, LocalSession
@@ -64,9 +66,25 @@ def api_settings(settings: ServerSettings) -> Settings:
     )
 
 
-def build_gateway(settings: ServerSettings, session: LocalSession | None = None) -> Gateway:
+class WorkerParts(Struct, frozen=True):
+    """What a worker has opened, for another server in its event loop. ``handlers`` and ``disk`` are its threads; with ``in_loop``
+    short requests may run in the loop."""
+
+    lake: Lake
+    handlers: Threads
+    disk: Threads
+    in_loop: bool
+
+
+Beside = Callable[[WorkerParts], None]
+"""Starts another server in the event loop of a worker. It is sent to the worker's process."""
+
+
+def build_gateway(
+    settings: ServerSettings, session: LocalSession | None = None, beside: Beside | None = None
+) -> Gateway:
     """Return the gateway of this process. Everything it opens is closed when the process ends. With a ``session`` nobody else has
-    access."""
+    access. ``beside`` starts another server in its event loop."""
     os.environ.update(settings.secrets.values)  # AWS's libraries read them there; /proc does not show it
     open_audit_log(settings.audit_log)
     load_verbs()
@@ -100,6 +118,8 @@ def build_gateway(settings: ServerSettings, session: LocalSession | None = None)
     in_loop = isinstance(settings.lake, FolderLake)
     if isinstance(lake.tables, SqliteTables):
         lake.tables.write_together()
+    if beside is not None:
+        beside(WorkerParts(lake, handlers, disk, in_loop))
     served = application if session is None else LocalApplication(application, session)
     return Gateway(served, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk, in_loop=in_loop)
 

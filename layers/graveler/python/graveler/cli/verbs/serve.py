@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ from graveler.system.temporary_files import own_folder
 
 if TYPE_CHECKING:
     from graveler.access.keys import KeyWithSecret
+    from graveler.gateway.listener import Listener
 
 
 def serve(
@@ -153,6 +155,41 @@ def serve(
             "[default: /]",
         ),
     ] = "",
+    s3_port: Annotated[
+        int | None,
+        typer.Option(
+            "--s3-port",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Also serve the lake to S3 clients, at this port of the same host; 0 for any free one. A bucket is a "
+            "repository, and a key begins with a branch, tag or commit. [default: no S3]",
+        ),
+    ] = None,
+    s3_domain: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--s3-domain",
+            metavar="NAME",
+            help="With --s3-port: a host name of this server in front of which clients write the bucket, as in "
+            "sales.s3.example.org; repeatable. [default: localhost]",
+        ),
+    ] = None,
+    s3_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--s3-certificate",
+            metavar="FILE",
+            help="With --s3-port: speak TLS, with this certificate (PEM).",
+            parser=file_named,
+        ),
+    ] = None,
+    s3_certificate_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--s3-certificate-key", metavar="FILE", help="The key of that certificate (PEM).", parser=file_named
+        ),
+    ] = None,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="Log each request to stderr, as a line of JSON.")
     ] = False,
@@ -178,6 +215,9 @@ def serve(
     an error instead of the object, or, if part of it has been sent, a broken connection. S3's presigned URLs bypass the server;
     graveler's own clients verify size and MD5 themselves.
 
+    With --s3-port, clients of S3 read and write branches, too, with access keys that were made for it (`graveler keys create
+    --s3`).
+
     With --aws-login, AWS principals that a rule allows (`graveler principals`) can log in without an access key.
 
     Clients can import and link only from the import sources, and can create repositories only in the lake (local://NAME, or below
@@ -191,15 +231,17 @@ def serve(
         --sealing-key-file ~/lake.key
 
     \b
-    JSON: one document when it is ready, {url, data_url, lake, tables, workers,
-      access_key_id, secret_access_key}; the last two are null unless a key was
-      created, tables is null for a lake in a folder, data_url for one on AWS.
+    JSON: one document when it is ready, {url, data_url, s3_url, lake, tables,
+      workers, access_key_id, secret_access_key}; the last two are null unless a
+      key was created, tables is null for a lake in a folder, data_url for one on
+      AWS, s3_url without --s3-port.
     """
     from graveler.access.authentication import Access
     from graveler.access.sources import ImportSources
     from graveler.server.configuration import SecretVariables, ServerSettings, parse_base_path
 
     try:
+        from graveler.gateway.served import DOMAINS, ServedGateway
         from graveler.server.cors import CrossOrigin
         from graveler.server.serve import listening_port
         from graveler.server.serve import serve as run
@@ -214,6 +256,10 @@ def serve(
         )
     CrossOrigin(cors_origin or ())  # refuses what is no origin
     below = parse_base_path(base_path)
+    if s3_port is None and (s3_domain or s3_certificate or s3_certificate_key):
+        raise InvalidError("--s3-domain and --s3-certificate are for S3 clients: give a port for them with --s3-port")
+    if (s3_certificate is None) != (s3_certificate_key is None):
+        raise InvalidError("TLS needs both --s3-certificate and --s3-certificate-key")
     sources = tuple(import_source or ())
     ImportSources(sources)  # refuses invalid prefixes
     if aws_login:
@@ -238,8 +284,16 @@ def serve(
         opened.keyring.ready()
         key = Access(opened.tables).ensure_first_key(*credentials, name=user_name() or "admin") if needs_key else None
     shown = None if credentials[0] else key
-    with listening_port(host, port) as chosen, TemporaryDirectory(dir=own_folder(), prefix="serve-") as metrics:
+    with (
+        listening_port(host, port) as chosen,
+        _s3_listener(host, s3_port, s3_certificate, s3_certificate_key) as s3_listener,
+        TemporaryDirectory(dir=own_folder(), prefix="serve-") as metrics,
+    ):
         url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
+        s3_url = None if s3_listener is None else s3_listener.url
+        beside = (
+            None if s3_listener is None else ServedGateway(listener=s3_listener, domains=tuple(s3_domain or DOMAINS))
+        )
         settings = ServerSettings(
             lake=location,
             metrics=Path(metrics),
@@ -265,18 +319,34 @@ def serve(
                 {
                     "url": url,
                     "data_url": settings.data_url if isinstance(location, FolderLake) else None,
+                    "s3_url": s3_url,
                     "lake": _name(location),
                     "tables": location.tables if isinstance(location, AwsLake) else None,
                     "workers": workers,
                     "access_key_id": shown.key.key_id if shown else None,
                     "secret_access_key": shown.secret if shown else None,
                 },
-                *_welcome(screen, url, _name(location), workers, shown),
+                *_welcome(screen, url, s3_url, _name(location), workers, shown),
             )
             sys.stdout.flush()
 
-        run(settings, ready)
+        run(settings, ready, beside)
     screen.note("stopped")
+
+
+@contextmanager
+def _s3_listener(
+    host: str, port: int | None, certificate: Path | None, certificate_key: Path | None
+) -> "Iterator[Listener | None]":
+    """Yield the address for S3 clients, whose port is free; None without one."""
+    from graveler.gateway.listener import Listener
+    from graveler.server.serve import listening_port
+
+    if port is None:
+        yield None
+        return
+    with listening_port(host, port) as chosen:
+        yield Listener(host=host, port=chosen, certificate=certificate, certificate_key=certificate_key)
 
 
 def _named(
@@ -350,9 +420,13 @@ def _data_url(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _welcome(screen: Screen, url: str, lake: str, workers: int, key: "KeyWithSecret | None") -> Iterator[str]:
+def _welcome(
+    screen: Screen, url: str, s3_url: str | None, lake: str, workers: int, key: "KeyWithSecret | None"
+) -> Iterator[str]:
     processes = f"{workers} worker{'' if workers == 1 else 's'}"
     yield f"serving {screen.safe(lake)} at {screen.paint(url, 'bold')} with {processes}; press Ctrl-C to stop"
+    if s3_url is not None:
+        yield f"serving S3 clients at {screen.paint(s3_url, 'bold')}"
     if key is not None:
         yield "This is the first access key, shown only once. For lakectl, lakefs and lakefs-spec, run:"
         yield f"  export LAKECTL_SERVER_ENDPOINT_URL={url}"

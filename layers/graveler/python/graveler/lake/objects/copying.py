@@ -11,15 +11,15 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import BusyError, BytesGoneError, InvalidError, ObjectNotFoundError
+from graveler.errors import BusyError, BytesGoneError, InvalidError, ObjectChangedError, ObjectNotFoundError
 from graveler.lake.clock import Backoff
 from graveler.lake.context import Context
-from graveler.lake.objects.conditional import look, stage_change
+from graveler.lake.objects.conditional import change_on, look, stage_change
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.text import utf8
-from graveler.model import ObjectEntry
-from graveler.requests.staging import Copy, CopyPrefix, Duplicate, Move, MovePrefix, UpdateMetadata
+from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
+from graveler.requests.staging import ConditionalCopy, Copy, CopyPrefix, Duplicate, Move, MovePrefix, UpdateMetadata
 from graveler.storage.objects.port import ObjectMissingError
 from graveler.tree.record import encode_key
 
@@ -36,14 +36,39 @@ def copy(repository: RepositoryParts, request: Copy, _: Context) -> ObjectEntry:
 def _copy(repository: RepositoryParts, branch: str, source: str, destination: str, request: Copy | Move) -> ObjectEntry:
     key = encode_key(destination)
     deadline = repository.deadlines.begin()
-    ref = _source_ref(request)
+    copied = _source_of(repository, _source_ref(request), source, destination)
+    repository.stager.stage(branch, [(key, repository.pack(copied))], deadline, force=request.force)
+    return copied
+
+
+def conditional_copy(repository: RepositoryParts, request: ConditionalCopy, _: Context) -> ObjectEntry:
+    """See :class:`graveler.requests.staging.ConditionalCopy`."""
+    branch, path, ref, condition = request.branch, request.destination_path, _source_ref(request), request.condition
+    key = encode_key(path)
+    deadline = repository.deadlines.begin()
+    copied = _source_of(repository, ref, request.source_path, path)
+    if request.source_match and copied.checksum != request.source_match:
+        raise ObjectChangedError(request.source_path, ref, request.source_match, copied.checksum)
+    if request.content_type is not None:
+        copied = msgspec.structs.replace(copied, content_type=request.content_type or DEFAULT_CONTENT_TYPE)
+    if request.metadata is not None:
+        copied = msgspec.structs.replace(copied, metadata=request.metadata)
+    packed = repository.pack(copied)
+    if condition:
+        change = change_on(condition, repository, branch, path, key, packed)
+        stage_change(repository, branch, path, key, change, deadline, force=request.force)
+    else:
+        repository.stager.stage(branch, [(key, packed)], deadline, force=request.force)
+    return copied
+
+
+def _source_of(repository: RepositoryParts, ref: str, source: str, destination: str) -> ObjectEntry:
+    """Return the object to copy, under its new path, safe from garbage collection as :func:`_noted` says."""
     reader = RepositoryReader(repository)
     entries = _noted(repository, reader, ref, [reader.stat(ref, source)])
     if not entries:
         raise ObjectNotFoundError(source, ref)
-    copied = _renamed(repository, entries[0], destination)
-    repository.stager.stage(branch, [(key, repository.pack(copied))], deadline, force=request.force)
-    return copied
+    return _renamed(repository, entries[0], destination)
 
 
 def duplicate(repository: RepositoryParts, request: Duplicate, _: Context) -> ObjectEntry:

@@ -1,0 +1,237 @@
+"""Uploads in parts. The table has a record of each, so that any gateway of the lake continues it."""
+
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError, UploadNotFoundError
+from graveler.gateway.arrival import read_document, write_body
+from graveler.gateway.copying import read_source
+from graveler.gateway.exchange import Exchange
+from graveler.gateway.mounts import Location
+from graveler.gateway.protocol.body import BodyDecoder
+from graveler.gateway.protocol.object_headers import expect_supported, object_metadata
+from graveler.gateway.protocol.preconditions import copied_range, write_condition
+from graveler.gateway.protocol.s3_errors import S3Error
+from graveler.gateway.protocol.upload_documents import (
+    ListedUpload,
+    UploadListing,
+    begun_document,
+    completed_document,
+    completed_parts,
+    copied_part_document,
+    part_listing_of,
+    part_number,
+    parts_document,
+    upload_listing_of,
+    uploads_document,
+)
+from graveler.gateway.service import Service
+from graveler.history.names import is_branch
+from graveler.lake.objects.recorded_uploads import (
+    abort_upload,
+    complete_upload,
+    create_upload,
+    find_upload,
+    list_uploads,
+)
+from graveler.lake.objects.upload_records import UploadRecord
+from graveler.lake.repository import OpenRepository
+from graveler.model import ObjectEntry
+from graveler.requests.base import Permission
+from graveler.requests.staging import Condition
+from graveler.storage.objects.port import StoredPart
+
+_REMEMBERED: Final = 10_000
+"""Records of uploads that a process remembers. A record never changes; an upload that has ended is missing in the store."""
+_BEHIND_ALL: Final = "\x7f"
+"""Sorts behind all IDs of uploads."""
+
+
+async def create_multipart_upload(service: Service, exchange: Exchange) -> None:
+    """Begin an upload in parts. Cost: one object request, one table write."""
+    expect_supported(exchange.headers)
+    location = await service.locate(exchange, Permission.WRITE)
+    content_type, metadata = object_metadata(exchange.headers)
+
+    def create(opened: OpenRepository) -> UploadRecord:
+        return create_upload(
+            opened.parts,
+            location.ref,
+            location.path,
+            content_type=content_type,
+            metadata=metadata,
+            by=exchange.identity.name,
+        )
+
+    with service.writing():
+        upload = await service.call(location, create)
+    exchange.respond_document(begun_document(exchange.bucket, exchange.key, upload.upload_id))
+
+
+async def upload_part(service: Service, exchange: Exchange) -> None:
+    """Write a part. Cost: one object write, and a table read for the first part in this process."""
+    location = await service.locate(exchange, Permission.WRITE)
+    number = part_number(exchange.parameters)
+    decoder = BodyDecoder(exchange.head, exchange.payload)
+    with service.writing():
+        repository, upload = await find(service, exchange, location)
+        writer = service.stores.of(repository.namespace).part_writer(
+            upload.key, upload.store_id, number, decoder.length
+        )
+        part = await write_body(exchange, decoder, writer, service.disk)
+    exchange.respond(200, {"etag": f'"{part.etag}"', **decoder.checksums})
+
+
+async def upload_part_copy(service: Service, exchange: Exchange) -> None:
+    """Write a part with the bytes of an object. Cost: a stat, one copy of the store, and a table read for the first part in this
+    process."""
+    location = await service.locate(exchange, Permission.WRITE)
+    number = part_number(exchange.parameters)
+    _, source, entry = await read_source(service, exchange)
+    start, length = copied_range(exchange.headers, entry.size) or (0, entry.size)
+    objects, key = source.store_at(entry.address)
+    with service.writing():
+        repository, upload = await find(service, exchange, location)
+        part = await service.stores.of(repository.namespace).copy_part(
+            service.stores.of(objects), key, start, length, upload.key, upload.store_id, number
+        )
+    exchange.respond_document(copied_part_document(part.etag, int(part.modified)))
+
+
+async def list_parts(service: Service, exchange: Exchange) -> None:
+    """List the parts of an upload. Cost: one object request for each thousand, and a table read."""
+    location = await service.locate(exchange, Permission.WRITE)
+    listing = part_listing_of(exchange.parameters)
+    repository, upload = await find(service, exchange, location)
+
+    def listed() -> list[StoredPart]:
+        parts = repository.namespace.parts(upload.key, upload.store_id, listing.after)
+        return list(islice(parts, listing.amount + 1))
+
+    parts = await service.calls.long(listed)
+    is_truncated = len(parts) > listing.amount
+    exchange.respond_document(
+        parts_document(exchange.bucket, exchange.key, listing, parts[: listing.amount], is_truncated)
+    )
+
+
+async def complete_multipart_upload(service: Service, exchange: Exchange) -> None:
+    """Make the object of its parts and stage it. Cost: a table read, one object request (two on S3), a link with a condition."""
+    location = await service.locate(exchange, Permission.WRITE)
+    condition = write_condition(exchange.headers)
+    upload_id = exchange.parameters["uploadId"]
+    named = completed_parts(await read_document(exchange, checksum_is_of_body=False))
+    parts = [(part.number, part.etag) for part in named]
+
+    def complete(opened: OpenRepository) -> ObjectEntry:
+        return complete_upload(
+            opened.parts,
+            location.ref,
+            location.path,
+            upload_id,
+            parts,
+            Condition(condition.if_absent, condition.if_match),
+        )
+
+    with service.writing():
+        try:
+            entry = await service.change(location, complete)
+        except InvalidError as error:
+            raise S3Error("InvalidPart", str(error)) from None
+    service.traffic.wrote(entry.size)
+    place = f"{exchange.origin}/{exchange.bucket}/{quote(exchange.key)}"
+    exchange.respond_document(completed_document(place, exchange.bucket, exchange.key, entry.checksum))
+
+
+async def abort_multipart_upload(service: Service, exchange: Exchange) -> None:
+    """Abort an upload and remove its parts. Cost: one table read, one table write, one object request."""
+    location = await service.locate(exchange, Permission.WRITE)
+    upload_id = exchange.parameters["uploadId"]
+    await service.call(location, lambda opened: abort_upload(opened.parts, location.ref, location.path, upload_id))
+    exchange.respond(204)
+
+
+async def list_multipart_uploads(service: Service, exchange: Exchange) -> None:
+    """List unfinished uploads by key. Cost: one table read for each thousand, those of skipped common prefixes too."""
+    listing = upload_listing_of(exchange.parameters)
+    mount = service.mounts.mount(exchange.bucket)
+    prefix = listing.prefix if listing.prefix.startswith(mount.prefix) else mount.prefix
+    location = await service.located(mount, prefix)
+    exchange.require(Permission.READ, mount, location)
+    page = UploadPage([], [], None)
+    if is_branch(location.ref) and prefix.startswith(listing.prefix):
+        page = await service.call(location, lambda opened: _page(opened, location, listing))
+    exchange.respond_document(uploads_document(exchange.bucket, listing, page.uploads, page.prefixes, page.next_upload))
+
+
+class UploadPage(Struct, frozen=True):
+    """A page of unfinished uploads, as :func:`uploads_document` takes it."""
+
+    uploads: list[ListedUpload]
+    prefixes: list[str]
+    next_upload: tuple[str, str] | None
+
+
+def _page(opened: OpenRepository, location: Location, listing: UploadListing) -> UploadPage:
+    """Return a page of the uploads to a location's branch."""
+    position = None
+    if listing.after_key:
+        position = listing.after_key.removeprefix(location.above), listing.after_upload or _BEHIND_ALL
+    uploads: list[ListedUpload] = []
+    prefixes: list[str] = []
+    last = ("", "")
+    while True:
+        records, more = list_uploads(opened.parts, location.ref, location.path, position)
+        for record in records:
+            key, upload_id = location.above + record.path, record.upload_id
+            end = key.find(listing.delimiter, len(listing.prefix)) if listing.delimiter else -1
+            if end >= 0:
+                key, upload_id = key[: end + len(listing.delimiter)], ""
+                if key == last[0] or key <= listing.after_key:
+                    continue
+            if len(uploads) + len(prefixes) == listing.amount:
+                return UploadPage(uploads, prefixes, last)
+            last = key, upload_id
+            if upload_id:
+                uploads.append(ListedUpload(key, upload_id, int(record.created)))
+            else:
+                prefixes.append(key)
+        if not more:
+            return UploadPage(uploads, prefixes, None)
+        position = records[-1].path, records[-1].upload_id
+
+
+async def abort_all(service: Service, repository: str, branch: str) -> None:
+    """Abort all unfinished uploads to a branch. Cost: one table read for each thousand, and those of each abortion."""
+
+    def abort(opened: OpenRepository) -> None:
+        more = True
+        while more:
+            records, more = list_uploads(opened.parts, branch)
+            for record in records:
+                with suppress(UploadNotFoundError):  # somebody else ended it
+                    abort_upload(opened.parts, branch, record.path, record.upload_id)
+
+    await service.calls.long(lambda: service.lake.with_recent_repository(repository, abort))
+
+
+async def find(service: Service, exchange: Exchange, location: Location) -> tuple[OpenRepository, UploadRecord]:
+    """Return the upload that a request names, and its repository. One table read for one that this process does not know.
+    :class:`graveler.errors.UploadNotFoundError`."""
+    upload_id = exchange.parameters["uploadId"]
+
+    def look(opened: OpenRepository) -> tuple[OpenRepository, UploadRecord]:
+        key = opened.repository.uid, location.ref, location.path, upload_id
+        upload = service.uploads.get(key)
+        if upload is None:
+            upload = find_upload(opened.parts, location.ref, location.path, upload_id)
+            if len(service.uploads) >= _REMEMBERED:
+                service.uploads.clear()
+            service.uploads[key] = upload
+        return opened, upload
+
+    return await service.call(location, look)

@@ -1,0 +1,136 @@
+"""The process of a gateway: opens the lake, serves requests, and obeys its runner."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from threading import Thread
+from typing import BinaryIO, Final
+
+import uvloop
+
+from graveler.errors import GravelerError, UnavailableError
+from graveler.gateway.application import GatewayApplication
+from graveler.gateway.authorization import JobSigner
+from graveler.gateway.calls import LakeCalls
+from graveler.gateway.control import Closing, Mount, Opening, Ready, Tally, Volume, line_of, parse_line, read_document
+from graveler.gateway.listener import Listener, new_server
+from graveler.gateway.mounts import JobMounts
+from graveler.gateway.multipart import abort_all
+from graveler.gateway.service import Service
+from graveler.gateway.store.stores import ByteStores
+from graveler.lake.lake import Lake
+from graveler.lake.opening.location import AwsLake, FolderLake, open_at
+from graveler.server.serve import listening_port
+from graveler.server.threads import Threads
+from graveler.storage.tables.sqlite import SqliteTables
+from graveler.system import pauses
+from graveler.system.secret_variables import take_over
+
+_HOST: Final = "127.0.0.1"
+_LAKE_THREADS: Final = 16
+_DISK_THREADS: Final = 8
+_ASK_EVERY: Final = 0.005
+
+
+def main() -> int:
+    """Serve what the runner's first line says, until its lines end or SIGTERM arrives. Return the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at a terminal is for the program
+    output = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what else writes to standard output must not mix with documents
+    take_over()
+    opening = read_document(sys.stdin.buffer, Opening)
+    if opening is None:
+        return 0
+    try:
+        with listening_port(_HOST, opening.port) as port:
+            uvloop.run(_serve(opening, port, sys.stdin.buffer, output))
+    except GravelerError as error:
+        output.write(line_of(Ready(error=str(error))))
+        return 1
+    return 0
+
+
+def open_lake(opening: Opening) -> Lake:
+    """Open the lake that a gateway serves. Errors as :func:`open_at`."""
+    location = opening.lake.location
+    if not isinstance(location, FolderLake | AwsLake):
+        raise UnavailableError(
+            "a lake behind a server has no gateway of this machine yet; run the program where the lake itself can be reached, or "
+            "use the server's own gateway (`graveler serve --s3-port`)"
+        )
+    return open_at(location)
+
+
+async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO) -> None:
+    """Serve until the runner's lines end."""
+    assert opening.keys is not None
+    lake = open_lake(opening)
+    in_loop = isinstance(opening.lake.location, FolderLake)
+    if isinstance(lake.tables, SqliteTables):
+        lake.tables.write_together()
+    threads, disk = Threads("lake", _LAKE_THREADS), Threads("disk", _DISK_THREADS)
+    service = Service(
+        lake,
+        JobMounts(opening.mounts, lake),
+        LakeCalls(threads, in_loop=in_loop),
+        ByteStores(disk),
+        disk,
+        opening.region,
+    )
+    application = GatewayApplication(service, JobSigner(opening.keys.id, opening.keys.secret, opening.user))
+    server = new_server(application, Listener(port=port))
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def obey() -> None:
+        """Read the runner's lines, in a thread."""
+        try:
+            while (line := lines.readline()).endswith(b"\n"):
+                closing = parse_line(line, Closing)
+                tally = asyncio.run_coroutine_threadsafe(_close(service, opening.mounts, closing), loop).result()
+                output.write(line_of(tally))
+        finally:
+            loop.call_soon_threadsafe(ended.set)
+
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    Thread(target=obey, name="runner", daemon=True).start()
+    serving = asyncio.ensure_future(server.serve())
+    ending = asyncio.ensure_future(ended.wait())
+    announcing = asyncio.ensure_future(_announce(port, output))
+    try:
+        await asyncio.wait((serving, ending), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        announcing.cancel()
+        server.stop()
+        service.stores.close()
+        pauses.install_waiter(None)
+    os._exit(0)  # transfers in progress are of a program that has ended, or whose runner was killed
+
+
+async def _announce(port: int, output: BinaryIO) -> None:
+    """Tell the runner once the server listens."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(_HOST, port)
+        except ConnectionRefusedError:
+            await asyncio.sleep(_ASK_EVERY)
+            continue
+        writer.close()
+        output.write(line_of(Ready(port=port)))
+        return
+
+
+async def _close(service: Service, mounts: Sequence[Mount], closing: Closing) -> Tally:
+    """Refuse further writes, abort the uploads that are not complete, and return what was done."""
+    refused = await service.close_for_writes(closing.close)
+    for mount in mounts:
+        if not mount.read_only:
+            await abort_all(service, mount.repository, mount.ref)
+    traffic = service.traffic
+    return Tally(
+        read=Volume(objects=traffic.objects_read, bytes=traffic.bytes_read),
+        written=Volume(objects=traffic.objects_written, bytes=traffic.bytes_written),
+        deleted=traffic.objects_deleted,
+        failed=traffic.failures + refused,
+    )

@@ -1,0 +1,95 @@
+"""Writes of objects: PutObject, DeleteObject and DeleteObjects."""
+
+from collections import defaultdict
+
+from graveler.errors import GravelerError
+from graveler.gateway.arrival import read_document, write_body
+from graveler.gateway.exchange import Exchange
+from graveler.gateway.lake_errors import s3_error
+from graveler.gateway.mounts import Location
+from graveler.gateway.protocol.body import BodyDecoder
+from graveler.gateway.protocol.documents import deleted_document, deleted_objects
+from graveler.gateway.protocol.object_headers import expect_no_version, expect_supported, object_metadata
+from graveler.gateway.protocol.preconditions import write_condition
+from graveler.gateway.protocol.s3_errors import S3Error
+from graveler.gateway.service import Service
+from graveler.lake.repository import OpenRepository
+from graveler.model import ObjectEntry
+from graveler.requests.base import Permission
+from graveler.requests.staging import Delete, Link
+from graveler.tree.record import encode_key
+
+
+async def put_object(service: Service, exchange: Exchange) -> None:
+    """Write an object and stage it. Cost: a table read, one object write, and a link with its conditions."""
+    expect_supported(exchange.headers)
+    location = await service.locate(exchange, Permission.WRITE)
+    condition = write_condition(exchange.headers)
+    content_type, metadata = object_metadata(exchange.headers)
+    decoder = BodyDecoder(exchange.head, exchange.payload)
+    with service.writing():
+        repository, address = await new_address(service, location)
+        objects, key = repository.store_at(address)
+        writer = service.stores.of(objects).writer(key, decoder.length)
+        await write_body(exchange, decoder, writer, service.disk)
+        entry = ObjectEntry(
+            location.path, address, decoder.length, decoder.md5, int(repository.clock.now()), content_type, metadata
+        )
+        link = Link(branch=location.ref, entry=entry, if_absent=condition.if_absent, if_match=condition.if_match)
+        await service.run(location, link)
+    service.traffic.wrote(entry.size)
+    exchange.respond(200, {"etag": f'"{entry.checksum}"', **decoder.checksums})
+
+
+async def new_address(service: Service, location: Location) -> tuple[OpenRepository, str]:
+    """Return the repository of a location, and a new address for an object there. Cost: one table read. Errors as of
+    :meth:`OpenRepository.new_address`."""
+
+    def address_in(opened: OpenRepository) -> tuple[OpenRepository, str]:
+        return opened, opened.new_address(location.ref, location.path)
+
+    return await service.call(location, address_in)
+
+
+async def delete_object(service: Service, exchange: Exchange) -> None:
+    """Delete an object; a missing one is no error. Cost: one table write, one table read."""
+    expect_no_version(exchange.parameters)
+    location = await service.locate(exchange, Permission.WRITE)
+    condition = write_condition(exchange.headers)
+    request = Delete(branch=location.ref, objects=(location.path,), if_match=condition.if_match)
+    with service.writing():
+        await service.run(location, request)
+    service.traffic.objects_deleted += 1
+    exchange.respond(204)
+
+
+async def delete_objects(service: Service, exchange: Exchange) -> None:
+    """Delete up to 1,000 objects. Keys that cannot be deleted are reported, and the others are. Cost: for each branch one table
+    read, one table write for each 25."""
+    deletion = deleted_objects(await read_document(exchange))
+    mount = service.mounts.mount(exchange.bucket)
+    keys_of: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    errors: list[tuple[str, S3Error]] = []
+    for key in deletion.keys:
+        try:
+            location = await service.located(mount, key)
+            exchange.require(Permission.WRITE, mount, location)
+            encode_key(location.path)
+        except GravelerError as error:
+            errors.append((key, s3_error(error)))
+        except S3Error as error:
+            errors.append((key, error))
+        else:
+            keys_of[location.repository, location.ref].append((key, location.path))
+    deleted: list[str] = []
+    with service.writing():
+        for (repository, branch), pairs in keys_of.items():
+            request = Delete(branch=branch, objects=tuple(path for _, path in pairs))
+            try:
+                await service.run(Location(repository, branch, "", ""), request)
+            except GravelerError as error:
+                errors += [(key, s3_error(error)) for key, _ in pairs]
+            else:
+                deleted += [key for key, _ in pairs]
+    service.traffic.objects_deleted += len(deleted)
+    exchange.respond_document(deleted_document([] if deletion.quiet else deleted, errors))
