@@ -39,19 +39,20 @@ class GatewayProcess:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
 
-    def client(self, keys: KeyPair = KEYS, *, region: str = REGION, style: str = "path", **config: Any) -> "S3Client":
+    def client(self, keys: KeyPair = KEYS, region: str = REGION) -> "S3Client":
         """Return a client of boto3, which does not repeat what fails."""
         import boto3
         from botocore.config import Config
 
-        return boto3.client(
+        client: S3Client = boto3.client(
             "s3",
-            endpoint_url=self.url if style == "path" else f"http://localhost:{self.port}",
+            endpoint_url=self.url,
             aws_access_key_id=keys.id,
             aws_secret_access_key=keys.secret,
             region_name=region,
-            config=Config(s3={"addressing_style": style}, retries={"total_max_attempts": 1}, **config),
+            config=Config(retries={"total_max_attempts": 1}),
         )
+        return client
 
     def close_for_writes(self, seconds: float = 10.0) -> Tally:
         """Let it refuse further writes, as at the end of a program; return what it has done."""

@@ -1,5 +1,6 @@
 """Objects through a gateway, as boto3 sees them."""
 
+from collections.abc import Callable
 from hashlib import md5
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
@@ -206,12 +207,13 @@ def test_an_aborted_upload_is_gone(s3: "S3Client") -> None:
     upload: Any = {"Bucket": "sales", "Key": "parted/2", "UploadId": begun["UploadId"]}
     s3.upload_part(**upload, PartNumber=1, Body=b"x")
     s3.abort_multipart_upload(**upload)
-    for request in (
+    requests: list[Callable[[], object]] = [
         lambda: s3.upload_part(**upload, PartNumber=2, Body=b"x"),
         lambda: s3.list_parts(**upload),
         lambda: s3.abort_multipart_upload(**upload),
         lambda: s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": "x"}]}),
-    ):
+    ]
+    for request in requests:
         with pytest.raises(ClientError) as error:
             request()
         assert code_of(error.value) == (404, "NoSuchUpload")
@@ -243,12 +245,13 @@ def test_parts_are_copied_from_objects(s3: "S3Client") -> None:
 def test_a_plain_bucket_answers_for_what_a_lake_has_not(s3: "S3Client") -> None:
     assert s3.get_bucket_acl(Bucket="sales")["Grants"][0]["Permission"] == "FULL_CONTROL"
     assert "Status" not in s3.get_bucket_versioning(Bucket="sales")
-    for request, code in (
+    requests: list[tuple[Callable[[], object], tuple[int, str]]] = [
         (lambda: s3.get_bucket_policy(Bucket="sales"), (404, "NoSuchBucketPolicy")),
         (lambda: s3.put_bucket_versioning(Bucket="sales", VersioningConfiguration={}), (501, "NotImplemented")),
         (lambda: s3.put_object_tagging(Bucket="sales", Key="x", Tagging={"TagSet": []}), (501, "NotImplemented")),
         (lambda: s3.get_object(Bucket="sales", Key="x", VersionId="1"), (404, "NoSuchVersion")),
-    ):
+    ]
+    for request, code in requests:
         with pytest.raises(ClientError) as error:
             request()
         assert code_of(error.value) == code

@@ -82,16 +82,19 @@ class LakeSigners:
         self._failures = Failures(now)
         self._signers: dict[str, _Remembered] = {}
 
-    def remembered(self, key_id: str) -> Signer | None:
-        """See :meth:`Signers.remembered`."""
-        return self._recent(key_id, TRUSTED)
+    def remembered(self, key_id: str, seconds: float = TRUSTED) -> Signer | None:
+        """See :meth:`Signers.remembered`: one that was looked up within so many seconds."""
+        remembered = self._signers.get(key_id)
+        if remembered is None or self._now() >= remembered.since + seconds:
+            return None
+        return remembered.signer
 
     def look_up(self, key_id: str, source: str) -> Signer:
         """See :meth:`Signers.look_up`."""
         try:
             self._failures.check(source, key_id)
         except TooManyFailuresError as error:
-            signer = self._recent(key_id, _AFTER_FAILURES)
+            signer = self.remembered(key_id, _AFTER_FAILURES)
             if signer is not None:
                 return signer
             raise S3Error("SlowDown", str(error), headers={"retry-after": str(error.retry_after)}) from None
@@ -114,11 +117,6 @@ class LakeSigners:
         return signer
 
     def note_failure(self, key_id: str, source: str) -> None:
-        """See :meth:`Signers.note_failure`."""
-        self._failures.note(source, key_id)
-
-    def _recent(self, key_id: str, seconds: float) -> Signer | None:
-        remembered = self._signers.get(key_id)
-        if remembered is None or self._now() >= remembered.since + seconds:
-            return None
-        return remembered.signer
+        """See :meth:`Signers.note_failure`. A key that does not exist was counted when it was looked up."""
+        if key_id in self._signers:
+            self._failures.note(source, key_id)

@@ -41,7 +41,7 @@ class Channel(Protocol):
 
 
 class Traffic(Struct):
-    """What has passed through a gateway so far."""
+    """The traffic of a gateway so far."""
 
     objects_read: int = 0
     bytes_read: int = 0

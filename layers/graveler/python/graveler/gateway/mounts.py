@@ -19,7 +19,7 @@ _REMEMBERED: Final = 1_000
 
 
 class Location(Struct, frozen=True):
-    """What a key of a bucket names: a ``path`` at a ref. ``ref`` is empty for a key that names no ref, or none completely."""
+    """The meaning of a bucket's key: a ``path`` at a ref. ``ref`` is empty for a key that names no ref, or none completely."""
 
     repository: str
     ref: str
@@ -106,26 +106,26 @@ class Locations:
                     f"{mount.repository}/{mount.ref}",
                 )
             return Location(mount.repository, mount.ref, key.removeprefix(mount.prefix), mount.prefix)
-        first, slash, path = key.partition("/")
+        name, slash, path = key.partition("/")
         if not slash:
             return Location(mount.repository, "", key, "")
-        for tag in self._slashed_tags(mount, first):
+        for tag in self._slashed_tags(mount, name):
             if key.startswith(f"{tag}/"):
                 return Location(mount.repository, tag, key[len(tag) + 1 :], f"{tag}/")
-        return Location(mount.repository, first, path, f"{first}/")
+        return Location(mount.repository, name, path, f"{name}/")
 
-    def _slashed_tags(self, mount: Mount, first: str) -> tuple[str, ...]:
+    def _slashed_tags(self, mount: Mount, segment: str) -> tuple[str, ...]:
         """Return the tags whose names begin with a segment and a slash, the longest first."""
-        if not first:
+        if not segment:
             return ()
-        remembered = self._slashed.get((mount.repository, first))
+        remembered = self._slashed.get((mount.repository, segment))
         if remembered is not None and self._now() < remembered[1]:
             return remembered[0]
         repository = open_repository(self._lake, mount)
         names: list[str] = []
         after = ""
         while True:
-            page = repository.tags(f"{first}/", after, 1000)
+            page = repository.tags(f"{segment}/", after, 1000)
             names += [tag.name for tag in page.results]
             if page.next_after is None:
                 break
@@ -133,7 +133,7 @@ class Locations:
         if len(self._slashed) >= _REMEMBERED:
             self._slashed.clear()
         tags = tuple(sorted(names, key=len, reverse=True))
-        self._slashed[mount.repository, first] = tags, self._now() + _TRUSTED
+        self._slashed[mount.repository, segment] = tags, self._now() + _TRUSTED
         return tags
 
 

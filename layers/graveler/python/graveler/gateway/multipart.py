@@ -1,6 +1,7 @@
 """Uploads in parts. The table has a record of each, so that any gateway of the lake continues it."""
 
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Final
 from urllib.parse import quote
@@ -56,19 +57,16 @@ async def create_multipart_upload(service: Service, exchange: Exchange) -> None:
     expect_supported(exchange.headers)
     location = await service.locate(exchange, Permission.WRITE)
     content_type, metadata = object_metadata(exchange.headers)
-
-    def create(opened: OpenRepository) -> UploadRecord:
-        return create_upload(
-            opened.parts,
-            location.ref,
-            location.path,
-            content_type=content_type,
-            metadata=metadata,
-            by=exchange.identity.name,
-        )
-
+    created = partial(
+        create_upload,
+        branch=location.ref,
+        path=location.path,
+        content_type=content_type,
+        metadata=metadata,
+        by=exchange.identity.name,
+    )
     with service.writing():
-        upload = await service.call(location, create)
+        upload = await service.call(location, lambda opened: created(opened.parts))
     exchange.respond_document(begun_document(exchange.bucket, exchange.key, upload.upload_id))
 
 

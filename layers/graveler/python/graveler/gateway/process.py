@@ -102,7 +102,7 @@ async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO)
         await asyncio.wait((serving, ending), return_when=asyncio.FIRST_COMPLETED)
     finally:
         announcing.cancel()
-        server.stop()
+        server.stop()  # type: ignore[no-untyped-call]
         service.stores.close()
         pauses.install_waiter(None)
     os._exit(0)  # transfers in progress are of a program that has ended, or whose runner was killed

@@ -1,4 +1,4 @@
-"""What the handlers of a gateway share: the lake, its buckets, the stores of their bytes, and whether writes are accepted."""
+"""The service behind a gateway's handlers: the lake, its buckets, the stores of their bytes, and whether writes are accepted."""
 
 import asyncio
 from collections.abc import Callable, Iterator

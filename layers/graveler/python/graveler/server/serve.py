@@ -24,7 +24,7 @@ from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import HEALTH, Gateway
 from graveler.server.metrics import WorkerDeaths
 from graveler.server.restarts import MOST, Restarts
-from graveler.server.worker import Beside, build_gateway
+from graveler.server.worker import Companion, build_gateway
 
 STOP_SECONDS: Final = 30
 """Seconds that running requests have to finish after the server is stopped."""
@@ -105,8 +105,8 @@ class _Workers(MPServer):
                 self._reload(spawn_target, target_loader)  # type: ignore[no-untyped-call]
 
 
-def serve(settings: ServerSettings, ready: Callable[[], None], beside: Beside | None = None) -> None:
-    """Serve requests until SIGTERM or SIGINT, then finish the running ones. ``settings.port`` must not be 0. ``beside`` starts
+def serve(settings: ServerSettings, ready: Callable[[], None], companion: Companion | None = None) -> None:
+    """Serve requests until SIGTERM or SIGINT, then finish the running ones. ``settings.port`` must not be 0. ``companion`` starts
     another server in each worker.
 
     ``ready`` is called in another thread once all workers have started; if one of them needs longer than the others, a few
@@ -147,16 +147,16 @@ def serve(settings: ServerSettings, ready: Callable[[], None], beside: Beside | 
     waiting = Thread(target=announce, name="readiness", daemon=True)
     waiting.start()
     try:
-        server.serve(target_loader=partial(_start_worker, settings, starts, beside), wrap_loader=False)
+        server.serve(target_loader=partial(_start_worker, settings, starts, companion), wrap_loader=False)
     finally:
         stopping.set()
         waiting.join()
         starts.close()
 
 
-def _start_worker(settings: ServerSettings, starts: Connection, beside: Beside | None) -> Gateway:
+def _start_worker(settings: ServerSettings, starts: Connection, companion: Companion | None) -> Gateway:
     """Return the gateway of this process. Once its loop runs, which granian begins when it listens, tell the first process."""
-    gateway = build_gateway(settings, beside=beside)
+    gateway = build_gateway(settings, companion=companion)
 
     def tell() -> None:
         with starts, suppress(BrokenPipeError):  # nobody waits for the successor of a worker that died

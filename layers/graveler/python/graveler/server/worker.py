@@ -67,7 +67,7 @@ def api_settings(settings: ServerSettings) -> Settings:
 
 
 class WorkerParts(Struct, frozen=True):
-    """What a worker has opened, for another server in its event loop. ``handlers`` and ``disk`` are its threads; with ``in_loop``
+    """The lake of a worker and its threads, ``handlers`` and ``disk``, for another server in its event loop. With ``in_loop``
     short requests may run in the loop."""
 
     lake: Lake
@@ -76,15 +76,15 @@ class WorkerParts(Struct, frozen=True):
     in_loop: bool
 
 
-Beside = Callable[[WorkerParts], None]
+Companion = Callable[[WorkerParts], None]
 """Starts another server in the event loop of a worker. It is sent to the worker's process."""
 
 
 def build_gateway(
-    settings: ServerSettings, session: LocalSession | None = None, beside: Beside | None = None
+    settings: ServerSettings, session: LocalSession | None = None, companion: Companion | None = None
 ) -> Gateway:
     """Return the gateway of this process. Everything it opens is closed when the process ends. With a ``session`` nobody else has
-    access. ``beside`` starts another server in its event loop."""
+    access. ``companion`` starts another server in its event loop."""
     os.environ.update(settings.secrets.values)  # AWS's libraries read them there; /proc does not show it
     open_audit_log(settings.audit_log)
     load_verbs()
@@ -118,8 +118,8 @@ def build_gateway(
     in_loop = isinstance(settings.lake, FolderLake)
     if isinstance(lake.tables, SqliteTables):
         lake.tables.write_together()
-    if beside is not None:
-        beside(WorkerParts(lake, handlers, disk, in_loop))
+    if companion is not None:
+        companion(WorkerParts(lake, handlers, disk, in_loop))
     served = application if session is None else LocalApplication(application, session)
     return Gateway(served, data_plane, metrics, settings, os.getpid(), handlers, scanners, disk, in_loop=in_loop)
 

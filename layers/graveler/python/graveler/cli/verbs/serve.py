@@ -291,7 +291,7 @@ def serve(
     ):
         url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         s3_url = None if s3_listener is None else s3_listener.url
-        beside = (
+        companion = (
             None if s3_listener is None else ServedGateway(listener=s3_listener, domains=tuple(s3_domain or DOMAINS))
         )
         settings = ServerSettings(
@@ -330,7 +330,7 @@ def serve(
             )
             sys.stdout.flush()
 
-        run(settings, ready, beside)
+        run(settings, ready, companion)
     screen.note("stopped")
 
 
