@@ -111,18 +111,19 @@ class UploadRecords:
     def completed_write(self, record: StoredRecord, staged: bytes, now: float) -> Put:
         """Return the write that ends an open record by the object that was staged for it, on condition that it is still open."""
         item = {**record.item, "staged": staged, "expires": int(now) + _REMEMBERED}
-        return Put(self._key_of(record), item, self._still_open(record))
+        return Put(
+            self._key(record.upload.branch, record.upload.path, record.upload.upload_id), item, self._still_open(record)
+        )
 
     def remove(self, record: StoredRecord) -> None:
         """Remove an open record. One table write. :class:`ConditionFailedError` if it is not open any more."""
-        self._tables.delete(self._key_of(record), self._still_open(record))
+        self._tables.delete(
+            self._key(record.upload.branch, record.upload.path, record.upload.upload_id), self._still_open(record)
+        )
 
     def removal(self, sort: bytes, item: Item) -> Delete:
         """Return the write that removes an item that is no record, as long as it is as it was read."""
         return Delete(Key(self.partition, sort), Matches(dict(item)))
-
-    def _key_of(self, record: StoredRecord) -> Key:
-        return self._key(record.upload.branch, record.upload.path, record.upload.upload_id)
 
     def _key(self, branch: str, path: str, upload_id: str) -> Key:
         sort = b"\0".join((branch.encode(), path.encode()[:_PATH_BYTES], upload_id.encode()))
