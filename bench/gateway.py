@@ -31,7 +31,7 @@ from graveler.gateway.store.port import Bytes
 from graveler.gateway.store.s3_origins import locate
 from graveler.gateway.store.s3_signature import Keys, S3Signer, target_of
 from graveler.gateway.store.stores import ByteStores
-from graveler.lake.opening.folder import create_folder_lake
+from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.opening.location import FolderLake
 from graveler.server.threads import Threads
 from graveler.storage.objects.s3 import S3Objects, S3Settings
@@ -42,11 +42,12 @@ KEY, LISTED, SMALL, MIDDLE = "data/part-00000.parquet", 1_000, 4096, 1 << 20
 
 
 class Target(Struct):
-    """A server to measure: the objects in its bucket, and its processes (none: its CPU is not counted)."""
+    """A server to measure: the objects in its bucket, its processes, and the lake that it serves."""
 
     name: str
     objects: S3Objects
     processes: list[int]
+    lake: Path | None = None
 
     def cpu(self) -> float:
         """CPU seconds that it has used."""
@@ -72,7 +73,7 @@ def gateway(folder: Path, namespace: str) -> Iterator[Target]:
         ready = json.loads(process.stdout.readline())
         try:
             settings = S3Settings(REGION, f"http://127.0.0.1:{ready['port']}")
-            yield Target("gateway", S3Objects("bench", "", settings), [process.pid])
+            yield Target("gateway", S3Objects("bench", "", settings), [process.pid], folder)
         finally:
             process.terminate()
 
@@ -142,7 +143,7 @@ class Control:
         return body
 
 
-async def measure(target: Target, seconds: float, control: bool) -> dict[str, tuple[float, float]]:
+async def measure(target: Target, seconds: float) -> dict[str, tuple[float, float]]:
     """Measure all rows of a target: requests a second, and ms of CPU for each."""
     disk = Threads("disk", 1)
     stores = ByteStores(disk)
@@ -156,7 +157,7 @@ async def measure(target: Target, seconds: float, control: bool) -> dict[str, tu
         "GET 64 MiB, 4 clients": await measurement.rate(lambda: measurement.get(SIZE), 4),
         "PUT 64 MiB": await measurement.rate(measurement.put, 1),
     }
-    if control:
+    if target.lake:
         for number in range(LISTED):
             await measurement.put(f"listed/{number:05}", SMALL)
         request = Control(target.objects)
@@ -169,6 +170,8 @@ async def measure(target: Target, seconds: float, control: bool) -> dict[str, tu
             assert request("GET", "", listing).count(b"<Key>") == LISTED
 
         rows["HEAD"] = await measurement.rate(head, 1)
+        rows["LIST 1,000, not committed"] = await measurement.rate(list_objects, 1)
+        open_folder_lake(target.lake).repository("bench").commit("main", "listed")
         rows["LIST 1,000"] = await measurement.rate(list_objects, 1)
     stores.close()
     disk.close()
@@ -199,9 +202,7 @@ def main() -> None:
         ]
         targets[-1].name = "gateway, folder"
         for target in targets:
-            tables[target.name] = uvloop.run(
-                measure(target, arguments.seconds, control=target.name.startswith("gateway"))
-            )
+            tables[target.name] = uvloop.run(measure(target, arguments.seconds))
     names = list(tables)
     print(f"| | {' | '.join(names)} |\n|---|{'---:|' * len(names)}")
     for row in tables["gateway"]:
