@@ -20,8 +20,8 @@ from graveler.lake.opening.location import FolderLake
 from graveler.server.configuration import ServerSettings
 from graveler.server.data_plane import DataPlane
 from graveler.server.gateway import Gateway
+from graveler.server.listening import listening_port
 from graveler.server.metrics import Metrics
-from graveler.server.serve import listening_port
 from graveler.server.threads import Threads
 from graveler.storage.objects.presigned import UrlSigner
 from tests.server.support import AnyNamespace

@@ -10,7 +10,7 @@ from granian.server.embed import Server
 from msgspec import Struct
 
 from graveler.gateway.application import GatewayApplication
-from graveler.server.serve import HEAD_BYTES, HEAD_SECONDS
+from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS
 
 _CONNECTIONS: Final = 8192
 

@@ -22,7 +22,7 @@ from graveler.gateway.service import Service
 from graveler.gateway.store.stores import ByteStores
 from graveler.lake.lake import Lake
 from graveler.lake.opening.location import AwsLake, FolderLake, open_at
-from graveler.server.serve import listening_port
+from graveler.server.listening import listening_port
 from graveler.server.threads import Threads
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.system import pauses

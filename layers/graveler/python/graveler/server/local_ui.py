@@ -16,8 +16,9 @@ from granian.server.embed import Server
 
 from graveler.access.local_session import LocalSession
 from graveler.server.configuration import ServerSettings
+from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS
 from graveler.server.local_requests import LoopbackGuard
-from graveler.server.serve import HEAD_BYTES, HEAD_SECONDS, answers
+from graveler.server.serve import answers
 from graveler.server.worker import build_gateway
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

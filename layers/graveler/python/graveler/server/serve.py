@@ -5,10 +5,9 @@ import http.client
 import logging
 import multiprocessing
 import os
-import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from threading import Event, Thread
@@ -19,22 +18,15 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
-from graveler.errors import UnavailableError
 from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import HEALTH, Gateway
+from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS
 from graveler.server.metrics import WorkerDeaths
 from graveler.server.restarts import MOST, Restarts
 from graveler.server.worker import Companion, build_gateway
 
 STOP_SECONDS: Final = 30
 """Seconds that running requests have to finish after the server is stopped."""
-
-HEAD_SECONDS: Final = 120
-"""Seconds that a client has for a request's head, or between two requests: longer than clients keep idle connections (Go 90), so
-that the client closes them, and not the server just as the next request is in transit."""
-
-HEAD_BYTES: Final = 128 << 10
-"""Limit on the bytes of a head, and of anything else read ahead from a connection: the memory it may occupy."""
 
 _CONNECTIONS: Final = 8192
 """Connections per worker; idle ones cost little. Further ones wait until others close."""
@@ -45,30 +37,6 @@ _OTHERS_SECONDS: Final = 5.0
 before them keep their connections to the first one, while the others start on the processors that it needs."""
 
 _log = logging.getLogger(__name__)
-
-
-@contextmanager
-def listening_port(host: str, port: int) -> Iterator[int]:
-    """Yield the port to listen on: ``port``, or for 0 a free one, reserved for the block. :class:`UnavailableError` if it is not
-    available."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with ExitStack() as held:
-        try:
-            with socket.socket(family, socket.SOCK_STREAM) as probe:
-                # Workers share the port, which another server of this user could do as well: check that the port is free.
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind((host, port))
-                probe.listen(1)
-                chosen = int(probe.getsockname()[1])
-            if port == 0:
-                reserved = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
-                reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                reserved.bind((host, chosen))
-        except OSError as error:
-            raise UnavailableError(
-                f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --port (0 for any free one)"
-            ) from None
-        yield chosen
 
 
 class _Workers(MPServer):

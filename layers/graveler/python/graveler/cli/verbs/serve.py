@@ -243,7 +243,7 @@ def serve(
     try:
         from graveler.gateway.served import DOMAINS, ServedGateway
         from graveler.server.cors import CrossOrigin
-        from graveler.server.serve import listening_port
+        from graveler.server.listening import listening_port
         from graveler.server.serve import serve as run
     except ModuleNotFoundError as error:
         raise UnavailableError(not_installed("graveler serve", error.name, "server")) from None
@@ -340,7 +340,7 @@ def _s3_listener(
 ) -> "Iterator[Listener | None]":
     """Yield the address for S3 clients, whose port is free; None without one."""
     from graveler.gateway.listener import Listener
-    from graveler.server.serve import listening_port
+    from graveler.server.listening import listening_port
 
     if port is None:
         yield None

@@ -71,8 +71,8 @@ def ui(
     from graveler.server.configuration import ServerSettings
 
     try:
+        from graveler.server.listening import listening_port
         from graveler.server.local_ui import serve_ui
-        from graveler.server.serve import listening_port
     except ModuleNotFoundError as error:
         raise UnavailableError(not_installed("graveler ui", error.name, "server")) from None
 

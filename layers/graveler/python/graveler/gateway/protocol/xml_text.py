@@ -30,8 +30,10 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(_reference, text)
 
 
+@lru_cache(maxsize=4096)
 def iso_time(seconds: int) -> str:
-    """Return a time (Unix seconds) as documents of S3 have it; one beyond the years 1 to 9999 becomes the nearest."""
+    """Return a time (Unix seconds) as documents of S3 have it; one beyond the years 1 to 9999 becomes the nearest. Objects of one
+    job share their seconds, so they are remembered."""
     if not _FIRST <= seconds <= _LAST:
         seconds = min(max(seconds, _FIRST), _LAST)
     day, second = divmod(seconds, _DAY)
