@@ -170,6 +170,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "C1",
+        "the collector reads uploads before what is staged",
+        "retention/roots.py",
+        "uploads = self._read_uploads(names)\n        branches = self._read_staged(names)",
+        "branches = self._read_staged(names)\n        uploads = self._read_uploads(names)",
+        "retention/test_recorded_uploads.py::test_a_completion_between_any_two_requests_of_a_collection_loses_nothing[518400.0]",
+    ),
+    Mutation(
+        "C4",
+        "the transaction that stages an upload ends its record",
+        "lake/objects/recorded_uploads.py",
+        "basis, also=(completed,))",
+        "basis)",
+        "lake/test_recorded_uploads.py::test_who_is_aborted_meanwhile_completes_nothing[tables.transact]",
+    ),
+    Mutation(
+        "C1",
         "a transaction is ended only if nobody has renewed its lease since",
         "history/owners.py",
         'return Delete(self._key(lease.branch), Matches({"owner": lease.owner, "beat": lease.beat}))',

@@ -1,9 +1,12 @@
 """fsck of the table: a damaged row is found and named with what it affects, and nothing else is; repairable rows are repaired."""
 
 import pytest
+from msgspec import structs
 
 from graveler.history.owners import Owners
 from graveler.lake.fsck.findings import FindingKind
+from graveler.lake.objects.recorded_uploads import complete_upload, create_upload, find_upload
+from graveler.lake.objects.upload_records import UploadRecords
 from graveler.model import Application, CommitID, ObjectEntry, RepositoryUID
 from graveler.staging.tokens import new_token
 from graveler.storage.tables.port import Item, Key
@@ -223,6 +226,34 @@ def test_a_lease_that_belongs_to_no_hidden_branch_is_found(lake: FolderLake) -> 
     assert lake.fsck(repair=True).remaining == ()
     assert lake.fsck().findings == ()
     lake.repository.renew_branch("tx-alive", "somebody")
+
+
+# Uploads in parts
+
+
+def test_a_record_of_an_upload_that_nobody_can_use_is_found(lake: FolderLake) -> None:
+    parts = lake.repository.parts
+    upload = create_upload(parts, "main", "a/b", metadata={"k": "v"})
+    done = create_upload(parts, "main", "c")
+    etag = parts.objects.put_part(done.key, done.store_id, 1, b"c")
+    complete_upload(parts, "main", "c", done.upload_id, [(1, etag)])
+    assert lake.fsck().findings == ()
+    records = UploadRecords(lake.tables, RepositoryUID(lake.uid))
+    item = lake.tables.get(records.key_of(upload))
+    assert item is not None
+    lake.tables.put(Key(records.partition, b"main\0d\0x"), item)
+    lake.tables.put(Key(records.partition, b"main\0e\0x"), {"record": b"?"})
+    records.add(structs.replace(upload, path="f", key="somewhere/else"))
+    found = {finding.what: finding.why for finding in lake.fsck().findings}
+    assert found == {
+        "the upload to 'd' on branch 'main'": "belongs to 'a/b' on branch 'main', where no lookup finds it",
+        "the upload to 'e' on branch 'main'": "has no readable record",
+        "the upload to 'f' on branch 'main'": "names 'somewhere/else', which is no address for an object",
+    }
+    assert {finding.kind for finding in lake.fsck().findings} == {K.UPLOAD}
+    assert lake.fsck(repair=True).remaining == ()
+    assert lake.fsck().findings == ()
+    assert find_upload(parts, "main", "a/b", upload.upload_id) == upload
 
 
 # What applications have written

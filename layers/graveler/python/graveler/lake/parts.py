@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from graveler.lake.committing.applications import Applications
     from graveler.lake.committing.records import CommitRecords
     from graveler.lake.committing.request_results import RequestResults
+    from graveler.lake.objects.upload_records import UploadRecords
     from graveler.lake.objects.withdrawal import Withdrawer
     from graveler.lake.opening.folder_permissions import FolderPermissions
 
@@ -126,6 +127,13 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
         from graveler.lake.committing.applications import Applications  # not on the path of a reader
 
         return Applications(self.tables, self.uid, self.refs, self.commits)
+
+    @property
+    def upload_records(self) -> "UploadRecords":
+        """The records of uploads in parts."""
+        from graveler.lake.objects.upload_records import UploadRecords  # not on the path of a reader
+
+        return UploadRecords(self.tables, self.uid)
 
     @property
     def results(self) -> "RequestResults":

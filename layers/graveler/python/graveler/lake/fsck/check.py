@@ -23,6 +23,8 @@ from graveler.lake.fsck.rebuild import Rebuilder
 from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged_changes import StagedCheck
 from graveler.lake.fsck.trees import TreeCheck
+from graveler.lake.fsck.uploads import check_uploads
+from graveler.lake.objects.upload_records import UploadRecords
 from graveler.lake.opening.folder_permissions import FolderPermissions
 from graveler.lake.opening.nesting import Neighbours
 from graveler.lake.opening.repositories import LAKE, MARKER, KnownRepository, Repositories
@@ -100,6 +102,7 @@ def fsck(
     applications = Applications(tables, repository.uid, refs, commits)
     log = RefLog(tables, repository.uid)
     application_damages = ApplicationCheck(tables, applications, log, commits, repair=repair).run(ref_check.branches)
+    upload_damages = check_uploads(tables, UploadRecords(tables, repository.uid), repair=repair)
     progress("refs", len(history.heads), len(history.heads))
     staged_check = StagedCheck(tables, repository.uid, refs, codec, looker, counts, progress, repair=repair)
     staged_check.run(ref_check.branches)
@@ -129,6 +132,7 @@ def fsck(
         *ref_check.damages,
         *lease_damages,
         *application_damages,
+        *upload_damages,
         *staged_check.damages,
         *commit_check.damages,
         *tree_check.damages,

@@ -17,7 +17,6 @@ from graveler.lake.objects.upload_records import (
     LIFETIME,
     StoredRecord,
     UploadRecord,
-    UploadRecords,
     new_upload_id,
 )
 from graveler.lake.objects.uploads import checksum_of_parts
@@ -53,7 +52,7 @@ def create_upload(
     upload = UploadRecord(
         branch, path, new_upload_id(now), key, repository.objects.create_multipart(key), kind, notes, by, now
     )
-    UploadRecords(repository.tables, repository.uid).add(upload)
+    repository.upload_records.add(upload)
     return upload
 
 
@@ -73,7 +72,7 @@ def list_uploads(
     """Return the uploads to a branch whose paths begin with ``prefix``, by path and then by time (those whose paths have the same
     first 700 bytes by time), behind the upload ``after``, given by its path and ID; and whether more follow. One table read for
     each thousand, also of those that were completed within a day."""
-    records = UploadRecords(repository.tables, repository.uid).of_branch(branch, prefix, after)
+    records = repository.upload_records.of_branch(branch, prefix, after)
     uploads = list(islice((record.upload for record in records if _is_open(repository, record)), amount + 1))
     return uploads[:amount], len(uploads) > amount
 
@@ -96,7 +95,7 @@ def complete_upload(
     :class:`AlreadyExistsError`, :class:`ObjectNotFoundError` and :class:`ObjectChangedError` by the condition;
     :class:`RefNotFoundError`, :class:`ForbiddenError`, :class:`BusyError`.
     """
-    records, key = UploadRecords(repository.tables, repository.uid), encode_key(path)
+    records, key = repository.upload_records, encode_key(path)
     record = records.get(branch, path, upload_id)
     if record is not None and record.staged is not None:
         return repository.codec.decode(key, record.staged)
@@ -135,7 +134,7 @@ def abort_upload(repository: RepositoryParts, branch: str, path: str, upload_id:
     in between goes with the next collection of garbage. :class:`UploadNotFoundError` if it was completed or aborted."""
     record = _open_record(repository, branch, path, upload_id)
     try:
-        UploadRecords(repository.tables, repository.uid).remove(record)
+        repository.upload_records.remove(record)
     except ConditionFailedError:
         raise UploadNotFoundError(path, branch, upload_id) from None
     repository.objects.abort_multipart(record.upload.key, record.upload.store_id)
@@ -158,13 +157,7 @@ def _checksum(stored: StoredObject, parts: Sequence[tuple[int, str]]) -> str:
 
 
 def _open_record(repository: RepositoryParts, branch: str, path: str, upload_id: str) -> StoredRecord:
-    return _expect_open(
-        repository,
-        UploadRecords(repository.tables, repository.uid).get(branch, path, upload_id),
-        branch,
-        path,
-        upload_id,
-    )
+    return _expect_open(repository, repository.upload_records.get(branch, path, upload_id), branch, path, upload_id)
 
 
 def _expect_open(

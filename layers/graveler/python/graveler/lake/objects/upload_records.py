@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from graveler.errors import UNREADABLE, CorruptError
 from graveler.model import RepositoryUID
-from graveler.storage.tables.port import Absent, Condition, Delete, Item, Key, Matches, Put, Tables
+from graveler.storage.tables.port import Absent, Condition, Item, Key, Matches, Put, Tables
 from graveler.storage.tables.walking import pages
 from graveler.system.random_bytes import random_bytes
 from graveler.tree.record import base32
@@ -78,13 +78,15 @@ class UploadRecords:
 
     def add(self, upload: UploadRecord) -> None:
         """Write the record of an upload that begins. One table write."""
-        self._tables.put(self._key(upload.branch, upload.path, upload.upload_id), {"record": _encode(upload)}, Absent())
+        self._tables.put(
+            self.key_of(upload.branch, upload.path, upload.upload_id), {"record": _encode(upload)}, Absent()
+        )
 
     def get(self, branch: str, path: str, upload_id: str) -> StoredRecord | None:
         """Return the record of an upload; None if there is none. One table read. :class:`CorruptError`."""
         if len(upload_id) != _ID_CHARS or not _ID_DIGITS.issuperset(upload_id):
             return None
-        key = self._key(branch, path, upload_id)
+        key = self.key_of(branch, path, upload_id)
         item = self._tables.get(key)
         stored = None if item is None else decode_record(key.sort, item)
         return None if stored is None or (stored.upload.branch, stored.upload.path) != (branch, path) else stored
@@ -93,7 +95,7 @@ class UploadRecords:
         """Yield the records of a branch whose paths begin with ``prefix``, by path and time, behind the upload ``after`` (path
         and ID); paths with the same first 700 bytes by time only. One table read for each thousand."""
         beginning = branch.encode() + b"\0" + prefix.encode()[:_PATH_BYTES]
-        start = beginning if after is None else max(beginning, self._key(branch, *after).sort + b"\0")
+        start = beginning if after is None else max(beginning, self.key_of(branch, *after).sort + b"\0")
         for page in pages(self._tables, self.partition, start=start, end=branch.encode() + b"\1"):
             for sort, item in page:
                 if not sort.startswith(beginning):
@@ -111,27 +113,21 @@ class UploadRecords:
     def completed_write(self, record: StoredRecord, staged: bytes, now: float) -> Put:
         """Return the write that ends an open record by the object that was staged for it, on condition that it is still open."""
         item = {**record.item, "staged": staged, "expires": int(now) + _REMEMBERED}
-        return Put(
-            self._key(record.upload.branch, record.upload.path, record.upload.upload_id), item, self._still_open(record)
-        )
+        upload = record.upload
+        return Put(self.key_of(upload.branch, upload.path, upload.upload_id), item, _still_open(record))
 
     def remove(self, record: StoredRecord) -> None:
         """Remove an open record. One table write. :class:`ConditionFailedError` if it is not open any more."""
-        self._tables.delete(
-            self._key(record.upload.branch, record.upload.path, record.upload.upload_id), self._still_open(record)
-        )
+        upload = record.upload
+        self._tables.delete(self.key_of(upload.branch, upload.path, upload.upload_id), _still_open(record))
 
-    def removal(self, sort: bytes, item: Item) -> Delete:
-        """Return the write that removes an item that is no record, as long as it is as it was read."""
-        return Delete(Key(self.partition, sort), Matches(dict(item)))
+    def key_of(self, branch: str, path: str, upload_id: str) -> Key:
+        """Return the key of an upload's record. No request."""
+        return Key(self.partition, b"\0".join((branch.encode(), path.encode()[:_PATH_BYTES], upload_id.encode())))
 
-    def _key(self, branch: str, path: str, upload_id: str) -> Key:
-        sort = b"\0".join((branch.encode(), path.encode()[:_PATH_BYTES], upload_id.encode()))
-        return Key(self.partition, sort)
 
-    @staticmethod
-    def _still_open(record: StoredRecord) -> Condition:
-        return Matches({"record": record.item["record"], "staged": None})
+def _still_open(record: StoredRecord) -> Condition:
+    return Matches({"record": record.item["record"], "staged": None})
 
 
 def decode_record(sort: bytes, item: Item) -> StoredRecord:
