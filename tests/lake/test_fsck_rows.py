@@ -239,7 +239,7 @@ def test_a_record_of_an_upload_that_nobody_can_use_is_found(lake: FolderLake) ->
     complete_upload(parts, "main", "c", done.upload_id, [(1, etag)])
     assert lake.fsck().findings == ()
     records = UploadRecords(lake.tables, RepositoryUID(lake.uid))
-    item = lake.tables.get(records.key_of(upload))
+    item = lake.tables.get(records.key_of("main", "a/b", upload.upload_id))
     assert item is not None
     lake.tables.put(Key(records.partition, b"main\0d\0x"), item)
     lake.tables.put(Key(records.partition, b"main\0e\0x"), {"record": b"?"})

@@ -27,7 +27,6 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests.staging import Condition
 from graveler.storage.objects.port import UploadMissingError
-from graveler.storage.tables.port import Key
 from tests.lake.support import Before, DieAt, World, commit, died, put, texts
 from tests.support.instruments import Fault
 
@@ -340,8 +339,7 @@ def test_a_damaged_record_says_what_it_is() -> None:
     world = World()
     upload = begin(world.main)
     records = UploadRecords(world.tables, world.main.repository.uid)
-    sort = b"\0".join((b"main", b"k", upload.upload_id.encode()))
-    world.tables.put(Key(records.partition, sort), {"record": b"?"})
+    world.tables.put(records.key_of("main", "k", upload.upload_id), {"record": b"?"})
     with pytest.raises(CorruptError, match="cannot be read"):
         find(world.main, upload)
 

@@ -94,10 +94,11 @@ def dump(
     """Copy refs, settings and staged changes into the object store, under ``_graveler/dumps/``. ``grace`` and ``skew`` are the
     lake's, in seconds.
 
-    The dump includes the last writes of applications. It omits the reference log, results of requests with an ID, and outcomes of
-    tokens. Commits are not copied: their records are in the object store already. Cost: twice or more a table read for each of 32
-    shards and each thousand refs, one for each thousand applications and staged changes, and of these with old objects
-    another one and a write; an object write for each megabyte, an object read for each distinct head. Memory: the refs.
+    The dump includes the last writes of applications. It omits the reference log, results of requests with an ID, outcomes of
+    tokens, and unfinished uploads. Commits are not copied: their records are in the object store already. Cost: twice or more a
+    table read for each of 32 shards and each thousand refs, one for each thousand applications and staged changes, and of these
+    with old objects another one and a write; an object write for each megabyte, an object read for each distinct head. Memory:
+    the refs.
     :class:`CorruptError` if something cannot be read (see fsck), :class:`LaterVersionError` for a head of a later version,
     :class:`BusyError`, also past half the grace period, :class:`RepositoryNotFoundError`.
     """

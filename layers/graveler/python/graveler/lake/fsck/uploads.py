@@ -42,7 +42,7 @@ def _wrong(records: UploadRecords, sort: bytes, item: Item | DamagedItem) -> str
         upload = decode_record(sort, item).upload
     except CorruptError:
         return "has no readable record"
-    if records.key_of(upload).sort != sort:
+    if records.key_of(upload.branch, upload.path, upload.upload_id).sort != sort:
         return f"belongs to {upload.path!r} on branch {upload.branch!r}, where no lookup finds it"
     return None if made_at(upload.key) is not None else f"names {upload.key!r}, which is no address for an object"
 
