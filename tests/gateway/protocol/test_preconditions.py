@@ -6,7 +6,6 @@ import pytest
 
 from graveler.api.ranges import Span
 from graveler.gateway.protocol.preconditions import (
-    WriteCondition,
     copied_range,
     copy_condition,
     read_condition,
@@ -14,6 +13,7 @@ from graveler.gateway.protocol.preconditions import (
     write_condition,
 )
 from graveler.gateway.protocol.s3_errors import S3Error
+from graveler.requests.staging import Condition
 
 _ETAG = "5d41402abc4b2a76b9719d911017c592"
 _MTIME = 1369353600
@@ -83,15 +83,15 @@ def test_conditions_of_copies(headers: Mapping[str, str], status: int | None) ->
 @pytest.mark.parametrize(
     ("headers", "condition"),
     [
-        ({}, WriteCondition()),
-        ({"if-none-match": ""}, WriteCondition()),
-        ({"if-none-match": "*"}, WriteCondition(if_absent=True)),
-        ({"if-match": f'"{_ETAG}"'}, WriteCondition(if_match=_ETAG)),
-        ({"if-match": _ETAG}, WriteCondition(if_match=_ETAG)),
-        ({"if-match": "*"}, WriteCondition(if_match="*")),
+        ({}, Condition()),
+        ({"if-none-match": ""}, Condition()),
+        ({"if-none-match": "*"}, Condition(if_absent=True)),
+        ({"if-match": f'"{_ETAG}"'}, Condition(if_match=_ETAG)),
+        ({"if-match": _ETAG}, Condition(if_match=_ETAG)),
+        ({"if-match": "*"}, Condition(if_match="*")),
     ],
 )
-def test_conditions_of_writes(headers: Mapping[str, str], condition: WriteCondition) -> None:
+def test_conditions_of_writes(headers: Mapping[str, str], condition: Condition) -> None:
     assert write_condition(headers) == condition
 
 

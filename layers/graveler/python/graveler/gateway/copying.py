@@ -11,14 +11,14 @@ from graveler.gateway.protocol.object_headers import (
     object_metadata,
     replaces_metadata,
 )
-from graveler.gateway.protocol.preconditions import WriteCondition, copy_condition, write_condition
+from graveler.gateway.protocol.preconditions import copy_condition, write_condition
 from graveler.gateway.reading import stat
 from graveler.gateway.service import Service
 from graveler.gateway.writing import new_address
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.requests.base import Permission
-from graveler.requests.staging import ConditionalCopy, Link
+from graveler.requests.staging import Condition, ConditionalCopy, Link
 
 
 async def copy_object(service: Service, exchange: Exchange) -> None:
@@ -68,7 +68,7 @@ async def _copied_bytes(
     entry: ObjectEntry,
     content_type: str | None,
     metadata: Mapping[str, str] | None,
-    condition: WriteCondition,
+    condition: Condition,
 ) -> ObjectEntry:
     """Copy an object's bytes into the repository of a location, and stage the copy there."""
     repository, address = await new_address(service, location)

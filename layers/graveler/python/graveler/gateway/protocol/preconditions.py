@@ -9,21 +9,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from msgspec import Struct
-
 from graveler.api.ranges import Span, requested
 from graveler.gateway.protocol.s3_errors import S3Error, invalid_argument
+from graveler.requests.staging import Condition
 
 _COPY_RANGE: Final = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})")
 _PARTS: Final = re.compile(r".*-([0-9]{1,5})")
-
-
-class WriteCondition(Struct, frozen=True):
-    """The condition under which a write takes effect: the key has no object (``if_absent``), or one with the ETag ``if_match``,
-    without quotes; ``*`` is any object."""
-
-    if_absent: bool = False
-    if_match: str = ""
 
 
 def read_condition(headers: Mapping[str, str], etag: str, mtime: int) -> int | None:
@@ -73,7 +64,7 @@ def _seconds(date: str | None) -> int | None:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
-def write_condition(headers: Mapping[str, str]) -> WriteCondition:
+def write_condition(headers: Mapping[str, str]) -> Condition:
     """Return the condition of a write. ``NotImplemented`` for those that S3 has not: ``If-None-Match`` with an ETag, lists of
     ETags, both headers, and dates."""
     match, none_match = headers.get("if-match", "").strip(), headers.get("if-none-match", "").strip()
@@ -84,7 +75,7 @@ def write_condition(headers: Mapping[str, str]) -> WriteCondition:
         raise _not_implemented("If-None-Match", "with If-Match" if match else "except with *")
     if "," in match:
         raise _not_implemented("If-Match", "with several ETags")
-    return WriteCondition(bool(none_match), match.removeprefix("W/").strip('"'))
+    return Condition(bool(none_match), match.removeprefix("W/").strip('"'))
 
 
 def requested_bytes(headers: Mapping[str, str], parameters: Mapping[str, str], etag: str, size: int) -> Span | None:
