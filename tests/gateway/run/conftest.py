@@ -16,4 +16,4 @@ def place(tmp_path: Path) -> Place:
         main = lake.repository("sales").create().branch("main")
         main.object("seed").upload("1")
         main.commit("Seed")
-    return Place(folder, {"AWS_REQUEST_CHECKSUM_CALCULATION": "when_required"})
+    return Place(folder, {})

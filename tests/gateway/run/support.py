@@ -9,15 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import graveler
-from tests.gateway.run import stand_in
 
-_DRIVER = f"""
-import sys
-import graveler.gateway.run.process as process
-process.MODULE = {stand_in.__name__!r}
-from graveler.cli.main import main
-sys.exit(main())
-"""
 _PROLOGUE = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
@@ -77,7 +69,7 @@ class Place:
         environment = {**os.environ, "GRAVELER_LAKE": str(self.folder), "GRAVELER_USER": "ada", **self.environment}
         return Run(
             subprocess.Popen(
-                [sys.executable, "-c", _DRIVER, "run", *words],
+                [sys.executable, "-m", "graveler", "run", *words],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -4,8 +4,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
-from unittest.mock import patch
+from collections.abc import Callable
 
 import boto3
 import pytest
@@ -13,23 +12,13 @@ from botocore.exceptions import ClientError
 
 import graveler
 from graveler.errors import UnavailableError
-from graveler.gateway.run import process
-from tests.gateway.run import stand_in
 from tests.gateway.run.support import Place, is_alive, program
-
-pytestmark = pytest.mark.usefixtures("gateway_program")
-
-
-@pytest.fixture
-def gateway_program(place: Place) -> Iterator[None]:
-    with patch.object(process, "MODULE", stand_in.__name__), patch.dict(os.environ, place.environment):
-        yield
 
 
 def gateways() -> list[int]:
     """The gateways that this process has."""
     children = subprocess.run(
-        ["pgrep", "-P", str(os.getpid()), "-f", "graveler.gateway|stand_in"],
+        ["pgrep", "-P", str(os.getpid()), "-f", "graveler.gateway"],
         capture_output=True,
         text=True,
         check=False,

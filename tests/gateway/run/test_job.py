@@ -253,7 +253,7 @@ else:
 def gateway_of(pid: int) -> int:
     """The process of a runner's gateway."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return next(int(child) for child in children if b"stand_in" in Path(f"/proc/{child}/cmdline").read_bytes())
+    return next(int(child) for child in children if b"graveler.gateway" in Path(f"/proc/{child}/cmdline").read_bytes())
 
 
 def test_a_killed_gateway_publishes_nothing(place: Place) -> None:
