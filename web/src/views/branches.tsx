@@ -39,6 +39,12 @@ export function Branches({ address }: { readonly address: Address }) {
             Hidden ones too
           </label>
         ),
+        formerly: (name) => (
+          <>
+            If there was one called so,{" "}
+            <Link to={{ screen: "reflog", repository, query: { ref: name } }}>its reference log</Link> can bring it back.
+          </>
+        ),
         offers: ({ id }) => (
           <>
             <Link to={{ screen: "compare", repository, query: { ref: ref ?? "", compare: id } }}>Compare</Link>

@@ -1,11 +1,11 @@
 /** Two refs beside one another: what merging one into the other would bring, or all differences. */
 import { useCallback, useMemo } from "preact/hooks";
-import { findMergeBase, getRef } from "../api/endpoints";
+import { findMergeBase, getRef, getRepository } from "../api/endpoints";
 import type { MergeBase, RefDescription } from "../api/schema";
 import type { Address } from "../model/addresses";
 import { shortId } from "../model/text";
 import { CommitId, Failure, Name, Waiting } from "../parts/basics";
-import { setQuery, useTitle } from "../parts/navigation";
+import { Link, setQuery, useTitle } from "../parts/navigation";
 import { useResource } from "../parts/resource";
 import { BranchOptions } from "./branch-options";
 import { Change } from "./change";
@@ -42,10 +42,29 @@ export function Compare({ address }: { readonly address: Address }) {
       <h1 class="unseen">Compare</h1>
       <Refs repository={repository} base={ref ?? ""} source={source} three={three} />
       {failure !== undefined && <Failure error={failure} retry={error === undefined ? pair.reload : reload} />}
-      {!source && <p class="hint">Choose a branch, a tag, a commit or an expression such as main~2 to compare {ref} with.</p>}
+      {!source && ref !== null && <Proposal repository={repository} gitRef={ref} />}
       {source && pair.pending && !pair.value && <Waiting>Finding the commits…</Waiting>}
       {pair.value && <Compared address={address} pair={pair.value} look={pair.reload} />}
     </main>
+  );
+}
+
+/** What to compare a ref with: with the default branch, since that is what most branches are merged into. */
+function Proposal({ repository, gitRef }: { readonly repository: string; readonly gitRef: string }) {
+  const properties = useResource(repository, (signal) => getRepository(repository, signal));
+  const main = properties.value?.default_branch;
+  return (
+    <p>
+      {main !== undefined && main !== gitRef && (
+        <>
+          <Link to={{ screen: "compare", repository, query: { ref: main, compare: gitRef } }}>
+            Compare {gitRef} with {main}, and merge it
+          </Link>
+          .{" "}
+        </>
+      )}
+      <span class="hint">Or choose a branch, a tag, a commit or an expression such as main~2 to compare {gitRef} with.</span>
+    </p>
   );
 }
 

@@ -60,8 +60,17 @@ export function History({ address }: { readonly address: Address }) {
   useEffect(() => () => changes.end(), [changes]);
   const rest = useCallback((first: number, end: number) => changes.load(log.items.slice(first, end)), [changes, log.items]);
   const failure = error ?? log.error;
+  const all = log.items.length > 0 && selected.length === log.items.length;
+  const selectAll = (
+    <input
+      type="checkbox"
+      aria-label="Select all that are loaded"
+      checked={all}
+      onChange={() => setSelected(all ? [] : log.items)}
+    />
+  );
   const columns: readonly Column[] = [
-    { title: <span class="unseen">Select</span>, kind: "mark" },
+    { title: selectAll, kind: "mark" },
     ...(graph ? [{ title: <span class="unseen">Graph</span>, kind: "mark" } as const] : []),
     { title: "Message", kind: "name" },
     { title: "Committer" },
@@ -287,9 +296,14 @@ function Selected({
   return (
     <span class="selected-commits">
       {target && <Link to={target}>Compare 2 selected</Link>}
-      {ref !== null && description?.type === "branch" && isWriter.value && selected.length <= MOST_REVERTED && (
-        <Link to={{ screen: "revert", repository, subject: ref, query: { commits } }}>Revert {selected.length} selected</Link>
-      )}
+      {ref !== null &&
+        description?.type === "branch" &&
+        isWriter.value &&
+        (selected.length <= MOST_REVERTED ? (
+          <Link to={{ screen: "revert", repository, subject: ref, query: { commits } }}>Revert {selected.length} selected</Link>
+        ) : (
+          <span class="hint">Select at most {MOST_REVERTED} to revert them</span>
+        ))}
     </span>
   );
 }

@@ -29,6 +29,8 @@ export interface RefKind {
   readonly controls?: ComponentChildren;
   /** What else is offered for one selected ref. */
   readonly offers?: (ref: ListedRef) => ComponentChildren;
+  /** What is said about a name of which there is none. */
+  readonly formerly?: (name: string) => ComponentChildren;
   /** What the list depends on besides the prefix. */
   readonly key: string;
 }
@@ -49,6 +51,7 @@ export function RefList({ address, kind }: { readonly address: Address; readonly
   const [error, setError] = useState<unknown>();
   const chosen = list.items.filter((ref) => selected.has(ref.id));
   const [single] = chosen.length === 1 ? chosen : [];
+  const merged = list.items.filter((ref) => isMerged(ref) && !ref.uncommitted && ref.id !== kind.base && !selected.has(ref.id));
   const close = () => setOpen("");
   const changed = () => {
     setSelected(new Set());
@@ -90,6 +93,15 @@ export function RefList({ address, kind }: { readonly address: Address; readonly
             onInput={(event) => setQuery({ prefix: event.currentTarget.value, after: "" }, true)}
           />
           {kind.controls}
+          {isWriter.value && merged.length > 0 && (
+            <button
+              type="button"
+              title="The default branch has all of their commits, and nothing on them is uncommitted"
+              onClick={() => setSelected(new Set([...selected, ...merged.map((ref) => ref.id)]))}
+            >
+              Select merged
+            </button>
+          )}
           {isWriter.value && (
             <button type="button" onClick={() => setOpen("create")}>
               New {kind.noun}
@@ -112,6 +124,7 @@ export function RefList({ address, kind }: { readonly address: Address; readonly
             </button>
           )}
           {single && kind.offers?.(single)}
+          <ComparePair repository={repository} refs={chosen} />
           <button type="button" class="quiet" onClick={() => setSelected(new Set())}>
             Clear
           </button>
@@ -133,9 +146,7 @@ export function RefList({ address, kind }: { readonly address: Address; readonly
       {error !== undefined && <Failure error={error} />}
       {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
       {!list.loaded && list.pending && <Waiting>Loading the {kind.plural}…</Waiting>}
-      {list.loaded && !list.items.length && (
-        <p>{prefix ? `No ${kind.noun}'s name begins with “${prefix}”.` : `This repository has no ${kind.plural}.`}</p>
-      )}
+      {list.loaded && !list.items.length && <NoRefs kind={kind} prefix={prefix} />}
       {list.items.length > 0 && (
         <Table
           label={kind.title}
@@ -181,6 +192,38 @@ export function RefList({ address, kind }: { readonly address: Address; readonly
       )}
     </main>
   );
+}
+
+function NoRefs({ kind, prefix }: { readonly kind: RefKind; readonly prefix: string }) {
+  if (!prefix) return <p>This repository has no {kind.plural}.</p>;
+  return (
+    <p>
+      No {kind.noun}'s name begins with “{prefix}”. {kind.formerly?.(prefix)}
+    </p>
+  );
+}
+
+/** A link that compares two refs, the one with the older commit first; nothing for any other number of refs. */
+function ComparePair({ repository, refs }: { readonly repository: string; readonly refs: readonly ListedRef[] }) {
+  const [older, newer, third] = [...refs].sort(byAge);
+  if (!older || !newer || third) return null;
+  return (
+    <Link to={{ screen: "compare", repository, query: { ref: older.id, compare: newer.id, mode: "two" } }}>
+      Compare 2 selected
+    </Link>
+  );
+}
+
+/** Returns whether the default branch has more commits than this branch, and all of its. */
+function isMerged({ merged, behind }: ListedRef): boolean {
+  return merged === true && behind !== 0;
+}
+
+/** Sorts refs by the age of their commits; of those of the same second, an ancestor comes first. */
+function byAge(left: ListedRef, right: ListedRef): number {
+  const [first, second] = [left.commit, right.commit];
+  if (!first || !second) return 0;
+  return first.creation_date - second.creation_date || first.generation - second.generation;
 }
 
 const shortName = (name: string) => (name.length > 40 ? `${name.slice(0, 39)}…` : name);
@@ -238,7 +281,7 @@ function distanceOf({ ahead, behind, more }: ListedRef): ComponentChildren {
 }
 
 function stateOf(repository: string, base: string | undefined, ref: ListedRef): ComponentChildren {
-  const { id, commit_id, behind, merged, uncommitted } = ref;
+  const { id, commit_id, uncommitted } = ref;
   return (
     <>
       {uncommitted && (
@@ -247,7 +290,7 @@ function stateOf(repository: string, base: string | undefined, ref: ListedRef): 
         </Link>
       )}
       {id === base && <span class="badge">default</span>}
-      {merged && behind !== 0 && (
+      {isMerged(ref) && (
         <span class="badge" title={`The default branch has ${shortId(commit_id)} and all before it`}>
           merged
         </span>

@@ -1,7 +1,7 @@
 /** The reference log of a branch: what moved it, when and by whom, and moving it back. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { getReflog, moveBranch } from "../api/endpoints";
+import { createBranch, getReflog, moveBranch } from "../api/endpoints";
 import type { ReflogEntry } from "../api/schema";
 import type { Address } from "../model/addresses";
 import { parseRefTime } from "../model/ref-times";
@@ -39,6 +39,7 @@ export function ReferenceLog({ address }: { readonly address: Address }) {
   const [target, setTarget] = useState<string>();
   const entries = log.value?.results ?? [];
   const head = entries[0]?.new;
+  const isDeleted = entries.length > 0 && head === null;
   const moved = () => {
     log.reload();
     shown.reload();
@@ -54,6 +55,12 @@ export function ReferenceLog({ address }: { readonly address: Address }) {
       {log.error !== undefined && <Failure error={log.error} retry={log.reload} />}
       {!log.value && log.pending && <Waiting>Loading the reference log…</Waiting>}
       {log.value && !entries.length && <p>Nothing has moved this branch in the last 90 days.</p>}
+      {isDeleted && (
+        <p class="note">
+          This branch is deleted.
+          {isWriter.value && " “Bring back” creates it again at the commit where it was before that move."}
+        </p>
+      )}
       {entries.length > 0 && (
         <Table
           label="Reference log"
@@ -64,20 +71,54 @@ export function ReferenceLog({ address }: { readonly address: Address }) {
         />
       )}
       {target !== undefined && branch !== null && (
-        <FormDialog
-          title={`Move ${branch} to ${shortId(target)}?`}
-          verb="Move the branch"
-          removes
-          action={() => moveBranch(repository, branch, target).then(moved)}
+        <MoveDialog
+          repository={repository}
+          branch={branch}
+          isDeleted={isDeleted}
+          target={target}
+          moved={moved}
           close={() => setTarget(undefined)}
-        >
-          <p>
-            Later commits stay in this log for 90 days, and the branch can be moved back to them in the same way. Readers of the
-            branch see the other state at once.
-          </p>
-        </FormDialog>
+        />
       )}
     </main>
+  );
+}
+
+interface MoveDialogProps {
+  readonly repository: string;
+  readonly branch: string;
+  readonly isDeleted: boolean;
+  /** The commit to which the branch is moved, or at which it begins again. */
+  readonly target: string;
+  readonly moved: () => void;
+  readonly close: () => void;
+}
+
+function MoveDialog({ repository, branch, isDeleted, target, moved, close }: MoveDialogProps) {
+  if (isDeleted) {
+    const action = () => createBranch(repository, branch, target).then(moved);
+    return (
+      <FormDialog
+        title={`Create ${branch} again at ${shortId(target)}?`}
+        verb="Create the branch"
+        action={action}
+        close={close}
+      />
+    );
+  }
+  return (
+    <FormDialog
+      title={`Move ${branch} to ${shortId(target)}?`}
+      verb="Move the branch"
+      removes
+      action={() => moveBranch(repository, branch, target).then(moved)}
+      close={close}
+    >
+      <p>
+        Later commits stay in this log for 90 days, and the branch can be moved back to them in the same way. Readers of the
+        branch see the other state at once.
+      </p>
+    </FormDialog>
   );
 }
 
@@ -94,8 +135,13 @@ function rowOf(repository: string, entry: ReflogEntry, head: string | null | und
       commit(old, "created"),
       commit(present, "deleted"),
       isWriter.value && old !== null && old !== head && (
-        <button type="button" class="quiet" onClick={() => move(old)} aria-label={`Move back to ${shortId(old)}`}>
-          Move back
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => move(old)}
+          aria-label={`${head === null ? "Bring" : "Move"} back ${head === null ? "at" : "to"} ${shortId(old)}`}
+        >
+          {head === null ? "Bring back" : "Move back"}
         </button>
       ),
     ],

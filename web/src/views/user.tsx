@@ -8,6 +8,13 @@ import { useResource } from "../parts/resource";
 import { density, keysOn, type Theme, theme, utc } from "../parts/settings";
 import { signIns, signOut, user } from "./session";
 
+/** What roles may do, as `docs/access.md` says. */
+const RIGHTS = {
+  reader: "Reader: sees everything, changes nothing",
+  writer: "Writer: changes objects, branches, tags and commits",
+  admin: "Admin: changes everything, also repositories, settings and keys",
+} as const satisfies Readonly<Record<CurrentUserRights["role"], string>>;
+
 const THEMES: readonly Theme[] = ["system", "light", "dark"];
 
 /** A menu with the user's name. */
@@ -64,9 +71,9 @@ export function User() {
 function Rights({ user: { role, repositories, branches } }: { readonly user: CurrentUserRights }) {
   return (
     <p class="rights">
-      {role === "admin" ? "Admin" : role === "writer" ? "Writer" : "Reader"}
-      <Patterns title="of repositories" patterns={repositories} />
-      <Patterns title="changes branches" patterns={branches} />
+      {RIGHTS[role]}
+      <Patterns title="only repositories" patterns={repositories} />
+      <Patterns title="changes only branches" patterns={branches} />
     </p>
   );
 }
