@@ -61,7 +61,7 @@ class Run:
 class Place:
     """A lake with the repository ``sales``, and how its runs are started."""
 
-    folder: Path
+    folder: Path | str
     environment: Mapping[str, str]
 
     def start(self, *words: str) -> Run:

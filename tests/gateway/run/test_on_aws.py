@@ -1,0 +1,58 @@
+"""Runs on a lake on S3 and DynamoDB: the gateway has the rights of the runner, and the program has none of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import graveler
+from graveler.sdk.lake import open_lake
+from tests.gateway.run.support import Place, program
+from tests.support.lakes_on_aws import new_lake_on_aws
+
+
+@pytest.fixture
+def aws(tmp_path: Path) -> Iterator[tuple[Place, "graveler.Branch"]]:
+    """How runs are started there, and the branch main of its repository ``sales``, which has the object ``seed``."""
+    variables, location = new_lake_on_aws("run", tmp_path / "cache")
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in variables.items():
+            patch.setenv(variable, value)
+        with open_lake(user="bob", **location) as lake:
+            main = lake.repository("sales").create().branch("main")
+            main.object("seed").upload("1")
+            main.commit("Seed")
+            yield (
+                Place(
+                    location["location"],
+                    {
+                        "GRAVELER_OBJECTS": location["objects"],
+                        "AWS_REGION": location["region"],
+                        "AWS_ENDPOINT_URL_S3": location["s3_endpoint_url"],
+                        "AWS_ENDPOINT_URL_DYNAMODB": location["dynamodb_endpoint_url"],
+                        "AWS_SESSION_TOKEN": "",
+                    },
+                ),
+                main,
+            )
+
+
+LARGE = """
+put("a", get("seed"))
+s3.upload_fileobj(__import__("io").BytesIO(bytes(9 << 20)), "sales", "large")
+print(os.environ["AWS_ACCESS_KEY_ID"][:4], s3.head_object(Bucket="sales", Key="large")["ContentLength"])
+"""
+
+
+def test_a_run_is_published(aws: "tuple[Place, graveler.Branch]") -> None:
+    place, main = aws
+    end = place.run("sales/main", "--", *program(LARGE))
+    assert (end.code, end.out) == (0, f"GRUN {9 << 20}\n"), end.err
+    assert {path: main.object(path).stat().size for path in ("a", "large")} == {"a": 1, "large": 9 << 20}
+
+
+def test_a_run_that_fails_is_not(aws: "tuple[Place, graveler.Branch]") -> None:
+    place, main = aws
+    end = place.run("sales/main", "--", *program(LARGE + "sys.exit(3)"))
+    assert end.code == 3
+    assert [entry.path for entry in main.objects()] == ["seed"]
