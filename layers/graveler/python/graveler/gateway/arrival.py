@@ -1,7 +1,8 @@
 """Bodies on their way into a store: decoded, hashed and written as they arrive."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -14,6 +15,7 @@ from graveler.server.bodies import LINGER_SECONDS
 from graveler.server.threads import Threads
 from graveler.storage.objects.port import StoredObject
 
+_MD5: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _IN_LOOP: Final = 16 << 10
 """Bytes that the event loop decodes and hashes by itself, in some 30 µs: handing them to a thread takes longer."""
 
@@ -39,14 +41,26 @@ async def arriving(exchange: Exchange) -> AsyncIterator[bytes]:
 
 async def write_body(exchange: Exchange, decoder: BodyDecoder, writer: Writer, disk: Threads) -> StoredObject:
     """Write a request's body, and return the object once the store has it. If anything fails, the writer is aborted: of a body
-    that is incomplete, or not what its head or its trailer says, nothing is stored under its name. :class:`S3Error`."""
+    that is incomplete, or not what its head or its trailer says, nothing is stored under its name. :class:`S3Error`, also if the
+    store names another MD5 than that of the bytes that arrived."""
     async with writer:
         async for piece in arriving(exchange):
             data = decoder.feed(piece) if len(piece) <= _IN_LOOP else await disk.run(decoder.feed, piece)
             if data:
                 await writer.write(data)
         decoder.finish()
-        return await writer.finish()
+        stored = await writer.finish()
+    if not stored.encrypted and _MD5.fullmatch(stored.etag) and stored.etag != decoder.md5:
+        raise S3Error(
+            "ServiceUnavailable", f"the store has other bytes of {stored.key} than were sent; send them again"
+        )
+    return stored
+
+
+def known_checksums(decoder: BodyDecoder) -> Mapping[str, str]:
+    """Return the checksum that a body's head names, for a store that compares it too."""
+    declared = decoder.declared
+    return {} if declared is None or declared.value is None else {declared.name: declared.value}
 
 
 async def read_document(exchange: Exchange, *, checksum_is_of_body: bool = True) -> bytes:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from graveler.errors import InvalidError, UploadNotFoundError
-from graveler.gateway.arrival import read_document, write_body
+from graveler.gateway.arrival import known_checksums, read_document, write_body
 from graveler.gateway.copying import read_source
 from graveler.gateway.exchange import Exchange
 from graveler.gateway.mounts import Location
@@ -78,7 +78,7 @@ async def upload_part(service: Service, exchange: Exchange) -> None:
     with service.writing():
         repository, upload = await find(service, exchange, location)
         writer = service.stores.of(repository.namespace).part_writer(
-            upload.key, upload.store_id, number, decoder.length
+            upload.key, upload.store_id, number, decoder.length, known_checksums(decoder)
         )
         part = await write_body(exchange, decoder, writer, service.disk)
     exchange.respond(200, {"etag": f'"{part.etag}"', **decoder.checksums})

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from graveler.errors import GravelerError
-from graveler.gateway.arrival import read_document, write_body
+from graveler.gateway.arrival import known_checksums, read_document, write_body
 from graveler.gateway.exchange import Exchange
 from graveler.gateway.lake_errors import s3_error
 from graveler.gateway.mounts import Location
@@ -30,7 +30,7 @@ async def put_object(service: Service, exchange: Exchange) -> None:
     with service.writing():
         repository, address = await new_address(service, location)
         objects, key = repository.store_at(address)
-        writer = service.stores.of(objects).writer(key, decoder.length)
+        writer = service.stores.of(objects).writer(key, decoder.length, known_checksums(decoder))
         await write_body(exchange, decoder, writer, service.disk)
         entry = ObjectEntry(
             location.path, address, decoder.length, decoder.md5, int(repository.clock.now()), content_type, metadata
