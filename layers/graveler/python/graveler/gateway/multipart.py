@@ -140,6 +140,7 @@ async def complete_multipart_upload(service: Service, exchange: Exchange) -> Non
             entry = await service.change(location, complete)
         except InvalidError as error:
             raise S3Error("InvalidPart", str(error)) from None
+    _forget(service, location, upload_id)
     service.traffic.wrote(entry.size)
     place = f"{exchange.origin}/{exchange.bucket}/{quote(exchange.key)}"
     exchange.respond_document(completed_document(place, exchange.bucket, exchange.key, entry.checksum))
@@ -150,6 +151,7 @@ async def abort_multipart_upload(service: Service, exchange: Exchange) -> None:
     location = await service.locate(exchange, Permission.WRITE)
     upload_id = exchange.parameters["uploadId"]
     await service.call(location, lambda opened: abort_upload(opened.parts, location.ref, location.path, upload_id))
+    _forget(service, location, upload_id)
     exchange.respond(204)
 
 
@@ -223,13 +225,17 @@ async def find(service: Service, exchange: Exchange, location: Location) -> tupl
     upload_id = exchange.parameters["uploadId"]
 
     def look(opened: OpenRepository) -> tuple[OpenRepository, UploadRecord]:
-        key = opened.repository.uid, location.ref, location.path, upload_id
-        upload = service.uploads.get(key)
-        if upload is None:
+        key = location, upload_id
+        uid, upload = service.uploads.get(key, ("", None))
+        if upload is None or uid != opened.repository.uid:
             upload = find_upload(opened.parts, location.ref, location.path, upload_id)
             if len(service.uploads) >= _REMEMBERED:
                 service.uploads.clear()
-            service.uploads[key] = upload
+            service.uploads[key] = opened.repository.uid, upload
         return opened, upload
 
     return await service.call(location, look)
+
+
+def _forget(service: Service, location: Location, upload_id: str) -> None:
+    service.uploads.pop((location, upload_id), None)

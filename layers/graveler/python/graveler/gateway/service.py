@@ -45,8 +45,8 @@ class Service:
         self.disk = disk
         self.region = region
         self.traffic = Traffic()
-        self.uploads: dict[tuple[RepositoryUID, str, str, str], UploadRecord] = {}
-        """Uploads in parts that were read: by repository, branch, path and ID."""
+        self.uploads: dict[tuple[Location, str], tuple[RepositoryUID, UploadRecord]] = {}
+        """Uploads in parts that were read, and their repositories; by location and ID."""
         self._locations = Locations(lake)
         self._writes = 0
         """Writes in progress."""
