@@ -208,7 +208,14 @@ describe("a page", () => {
 test("a header of a page says how long it is, also if it is cut", () => {
   // kind 0, 300 bytes, 200 compressed, and a data page header with 7 values
   const header = Uint8Array.of(0x15, 0, 0x15, 0xd8, 4, 0x15, 0x90, 3, 0x2c, 0x15, 14, 0, 0);
-  expect(readPageHeader(header)).toEqual({ headerBytes: 13, compressedBytes: 200, uncompressedBytes: 300, values: 7 });
+  expect(readPageHeader(header)).toEqual({
+    kind: 0,
+    encoding: -1,
+    headerBytes: 13,
+    compressedBytes: 200,
+    uncompressedBytes: 300,
+    values: 7,
+  });
   for (let length = 0; length < header.length; length += 1) expect(readPageHeader(header.subarray(0, length))).toBeUndefined();
   expect(() => readPageHeader(new Uint8Array(100).fill(0xff))).toThrow();
   expect(() => readPageHeader(new Uint8Array(1000).fill(0x1c))).toThrow();

@@ -2,12 +2,17 @@
 
 /** A page: the bytes of its header and of its compressed contents, and how many values it has. A dictionary has none. */
 export interface PageHeader {
+  /** 0 for a data page of the first version of the format, 2 for a dictionary, 3 for a data page of the second version. */
+  readonly kind: number;
+  /** The number of the encoding of its values. */
+  readonly encoding: number;
   readonly headerBytes: number;
   readonly compressedBytes: number;
   readonly uncompressedBytes: number;
   readonly values: number;
 }
 
+const V2 = 3;
 const STRUCT = 12;
 const LISTS = [9, 10];
 const MAP = 11;
@@ -25,7 +30,16 @@ export function readPageHeader(bytes: Uint8Array): PageHeader | undefined {
     if (!isCount(kind) || !isCount(uncompressedBytes) || !isCount(compressedBytes)) throw new Error("no header of a page");
     const data = fields.get(5) ?? fields.get(8);
     const values = data instanceof Map ? data.get(1) : 0;
-    return { headerBytes: reader.place, compressedBytes, uncompressedBytes, values: isCount(values) ? values : 0 };
+    const details = data ?? fields.get(7);
+    const encoding = details instanceof Map ? details.get(kind === V2 ? 4 : 2) : undefined;
+    return {
+      kind,
+      encoding: isCount(encoding) ? encoding : -1,
+      headerBytes: reader.place,
+      compressedBytes,
+      uncompressedBytes,
+      values: isCount(values) ? values : 0,
+    };
   } catch (error) {
     if (error instanceof CutError) return undefined;
     throw error;

@@ -1,8 +1,9 @@
 /** The codecs of Parquet's pages, in JavaScript: the page's policy runs no WebAssembly. */
-import { gunzipSync } from "fflate";
-import { decompress as decompressZstd } from "fzstd";
+import { Gunzip, gunzipSync } from "fflate";
+import { decompress as decompressZstd, Decompress as ZstdStream } from "fzstd";
 import { type Compressors, snappyUncompress } from "hyparquet";
 import { decompressLz4, decompressLz4Raw } from "../model/lz4";
+import { snappyBeginning } from "../model/parquet-beginnings";
 import { size } from "../model/text";
 
 type Decompress = NonNullable<Compressors["ZSTD"]>;
@@ -37,3 +38,35 @@ export async function compressorsOf(codec: string | undefined, most: number): Pr
   };
   return { [codec]: limited };
 }
+
+/** Returns the first bytes, `most` of them or a little more, that the beginning of a compressed page has. */
+type Beginning = (input: Uint8Array, most: number) => Uint8Array;
+
+const PIECE_BYTES = 1 << 10;
+
+interface Stream {
+  push(piece: Uint8Array): unknown;
+}
+
+const streamed =
+  (open: (take: (bytes: Uint8Array) => void) => Stream): Beginning =>
+  (input, most) => {
+    const output = new Uint8Array(most);
+    let length = 0;
+    const stream = open((bytes) => {
+      const taken = bytes.subarray(0, most - length);
+      output.set(taken, length);
+      length += taken.length;
+    });
+    for (let place = 0; place < input.length && length < most; place += PIECE_BYTES)
+      stream.push(input.slice(place, place + PIECE_BYTES));
+    return output.subarray(0, length);
+  };
+
+/** What decompresses beginnings of pages, by codec. The others' pages are read as a whole. */
+export const BEGINNINGS: Readonly<Record<string, Beginning>> = {
+  UNCOMPRESSED: (input) => input,
+  SNAPPY: snappyBeginning,
+  GZIP: streamed((take) => new Gunzip(take)),
+  ZSTD: streamed((take) => new ZstdStream(take)),
+};
