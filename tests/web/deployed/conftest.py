@@ -92,6 +92,13 @@ class DeployedSite:
         """Send a request with the key and a JSON body."""
         return self.ask(method, target, json.dumps(document).encode(), {"content-type": "application/json"})
 
+    def log_in(self) -> str:
+        """Return the cookie of a session, as ``name=value``."""
+        body = {"access_key_id": self.key_id, "secret_access_key": self.secret}
+        answer = self.ask_json("POST", "/api/v1/auth/login", body)
+        assert answer.status == 200, answer.body
+        return answer.headers["set-cookie"].partition(";")[0]
+
     def change(self, method: str, path: str, document: object) -> None:
         """Send a change, which must be accepted."""
         answer = self.ask_json(method, f"/api/v1{path}", document)
@@ -168,9 +175,6 @@ def look() -> dict[str, Any]:
 @pytest.fixture
 def visit(stranger: Visit, site: DeployedSite) -> Visit:
     """A visit of somebody who has signed in. Playwright's own requests know nothing of the fronts."""
-    answer = site.ask_json(
-        "POST", "/api/v1/auth/login", {"access_key_id": site.key_id, "secret_access_key": site.secret}
-    )
-    name, _, value = answer.headers["set-cookie"].partition(";")[0].partition("=")
+    name, _, value = site.log_in().partition("=")
     stranger.page.context.add_cookies([{"name": name, "value": value, "url": site.origin, "httpOnly": True}])
     return stranger
