@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { snappyUncompress } from "hyparquet";
 import { describe, expect, test } from "vitest";
-import { snappyBeginning } from "../src/model/parquet-beginnings";
+import { firstRows, snappyBeginning } from "../src/model/parquet-beginnings";
 import { topColumns } from "../src/model/parquet-file";
 import { readFooter, readRows } from "../src/views/parquet-reader";
 
@@ -67,6 +67,37 @@ describe("the first rows of long pages", () => {
       const { columns } = await read(bytes, [0, 200]);
       for (const { values, failure } of columns) expect(failure || values.length).toBeTruthy();
     }
+  });
+});
+
+describe("a column that lies", () => {
+  const bits = (...bytes: number[]) => Uint8Array.from(bytes);
+  const none = async () => new Uint8Array(64);
+
+  test("about the length of its values has no first rows", async () => {
+    const page = { encoding: 0, rows: 2, optional: false, layout: "lengths" } as const;
+    expect(await firstRows(bits(0xff, 0xff, 0xff, 0xff, 1), page, none)).toBeUndefined();
+    expect(await firstRows(bits(1, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0x7f), page, none)).toBeUndefined();
+  });
+
+  test("about its levels has no first rows, or a sentence", async () => {
+    const page = { encoding: 0, rows: 9, optional: true, layout: 8 } as const;
+    expect(await firstRows(bits(0xff, 0xff, 0xff, 0xff, 3, 0xff), page, none)).toBeUndefined();
+    await expect(firstRows(bits(2, 0, 0, 0, 0, 0), page, none)).rejects.toThrow("a run of nothing");
+    await expect(firstRows(bits(9, 0, 0, 0, ...Array(9).fill(0xff)), page, none)).rejects.toThrow("without an end");
+  });
+
+  test("about its dictionary has no first rows, or a sentence", async () => {
+    const page = { encoding: 8, rows: 1, optional: false, layout: "lengths" } as const;
+    const asked: number[] = [];
+    const dictionary = async (values: number) => {
+      asked.push(values);
+      return undefined;
+    };
+    expect(await firstRows(bits(32, 2, 0xff, 0xff, 0xff, 0xff), page, dictionary)).toBeUndefined();
+    expect(asked).toEqual([2 ** 32]);
+    expect(await firstRows(bits(32, 2, 0xff, 0xff, 0xff, 0xff), page, none)).toBeUndefined();
+    await expect(firstRows(bits(33, 2, 0), page, none)).rejects.toThrow("33 bits");
   });
 });
 

@@ -98,6 +98,13 @@ describe("a footer", () => {
     expect(at && valueText(at.least, at.element)).toBe("1969-12-31 23:59:59Z");
   });
 
+  test("with groups in groups without an end is refused", () => {
+    const chain = Array.from({ length: 300_000 }, () => ({ name: "a", num_children: 1 }));
+    expect(() => topColumns([...chain, { name: "b", type: "INT32" }])).toThrow("more than 100 levels");
+    const flat = Array.from({ length: 5000 }, (_, number) => ({ name: `column ${number}`, type: "INT32" as const }));
+    expect(topColumns([{ name: "root", num_children: 5000 }, ...flat]).length).toBe(5000);
+  });
+
   const tail = (length: number, magic: string) => {
     const bytes = new Uint8Array(8);
     new DataView(bytes.buffer).setUint32(0, length, true);

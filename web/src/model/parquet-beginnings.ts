@@ -109,14 +109,14 @@ function bitsAt(page: Uint8Array, start: number, width: number): number {
 }
 
 function lookUp(entries: Uint8Array, indices: readonly number[], layout: number | "lengths"): Uint8Array | undefined {
-  const places: number[] = [];
-  const most = Math.max(0, ...indices.map((index) => index + 1));
-  for (let entry = 0, place = 0; entry <= most; entry += 1) {
-    places.push(place);
-    if (entry === most) break;
-    const end = plainEnd(entries, place, 1, layout);
-    if (end === undefined) return undefined;
-    place = end;
+  if (layout !== "lengths") return joined(indices.map((index) => entries.subarray(index * layout, (index + 1) * layout)));
+  const places = [0];
+  for (const index of indices) {
+    while (places.length < index + 2) {
+      const end = plainEnd(entries, places.at(-1) ?? 0, 1, layout);
+      if (end === undefined) return undefined;
+      places.push(end);
+    }
   }
   return joined(indices.map((index) => entries.subarray(places[index], places[index + 1])));
 }

@@ -7,6 +7,8 @@ type StoredValue = NonNullable<Statistics["min_value"]>;
 const MAGIC_BYTES = 4;
 const TAIL_BYTES = 8;
 const LEAST_BYTES = 12;
+/** Deepest schema that the page reads: levels of groups in groups. */
+const DEEPEST = 100;
 /** Longest footer that the page reads, in bytes. */
 const MOST_FOOTER_BYTES = 32 << 20;
 
@@ -66,8 +68,9 @@ export interface TopColumn {
   readonly leaves: number;
 }
 
-/** Returns the columns of a row. Throws an error for a schema that is no tree. */
+/** Returns the columns of a row. Throws an error for a schema that is no tree, or a very deep one. */
 export function topColumns(schema: readonly SchemaElement[]): TopColumn[] {
+  expectShallow(schema);
   const columns: TopColumn[] = [];
   let place = 1;
   let leaf = 0;
@@ -84,6 +87,16 @@ export function topColumns(schema: readonly SchemaElement[]): TopColumn[] {
     columns.push({ name: elements[0]?.name ?? "", elements, firstLeaf, leaves: leaf - firstLeaf });
   }
   return columns;
+}
+
+function expectShallow(schema: readonly SchemaElement[]): void {
+  const open: number[] = [];
+  for (const element of schema) {
+    while (open.at(-1) === 0) open.pop();
+    if (open.length) open.push((open.pop() ?? 0) - 1);
+    if (element.num_children) open.push(element.num_children);
+    if (open.length > DEEPEST) throw new Error(`its schema has more than ${DEEPEST} levels, and the page reads no more`);
+  }
 }
 
 /** Describes a file by its footer. */

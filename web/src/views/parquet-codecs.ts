@@ -1,10 +1,11 @@
 /** The codecs of Parquet's pages, in JavaScript: the page's policy runs no WebAssembly. */
 import { Gunzip, gunzipSync } from "fflate";
-import { decompress as decompressZstd, Decompress as ZstdStream } from "fzstd";
+import { decompress as decompressZstd } from "fzstd";
 import { type Compressors, snappyUncompress } from "hyparquet";
 import { decompressLz4, decompressLz4Raw } from "../model/lz4";
 import { snappyBeginning } from "../model/parquet-beginnings";
 import { size } from "../model/text";
+import { frameOfBeginning } from "../model/zstd-frames";
 
 type Decompress = NonNullable<Compressors["ZSTD"]>;
 
@@ -39,34 +40,33 @@ export async function compressorsOf(codec: string | undefined, most: number): Pr
   return { [codec]: limited };
 }
 
-/** Returns the first bytes, `most` of them or a little more, that the beginning of a compressed page has. */
+/** Returns the first bytes, about `most` of them, that the beginning of a compressed page has. */
 type Beginning = (input: Uint8Array, most: number) => Uint8Array;
 
 const PIECE_BYTES = 1 << 10;
 
-interface Stream {
-  push(piece: Uint8Array): unknown;
+function gzipBeginning(input: Uint8Array, most: number): Uint8Array {
+  const output = new Uint8Array(most);
+  let length = 0;
+  const stream = new Gunzip((bytes) => {
+    const fitting = bytes.subarray(0, most - length);
+    output.set(fitting, length);
+    length += fitting.length;
+  });
+  for (let place = 0; place < input.length && length < most; place += PIECE_BYTES)
+    stream.push(input.slice(place, place + PIECE_BYTES));
+  return output.subarray(0, length);
 }
 
-const streamed =
-  (open: (take: (bytes: Uint8Array) => void) => Stream): Beginning =>
-  (input, most) => {
-    const output = new Uint8Array(most);
-    let length = 0;
-    const stream = open((bytes) => {
-      const taken = bytes.subarray(0, most - length);
-      output.set(taken, length);
-      length += taken.length;
-    });
-    for (let place = 0; place < input.length && length < most; place += PIECE_BYTES)
-      stream.push(input.slice(place, place + PIECE_BYTES));
-    return output.subarray(0, length);
-  };
+function zstdBeginning(input: Uint8Array, most: number): Uint8Array {
+  const frame = frameOfBeginning(input, most);
+  return frame ? decompressZstd(frame) : new Uint8Array();
+}
 
 /** What decompresses beginnings of pages, by codec. The others' pages are read as a whole. */
 export const BEGINNINGS: Readonly<Record<string, Beginning>> = {
   UNCOMPRESSED: (input) => input,
   SNAPPY: snappyBeginning,
-  GZIP: streamed((take) => new Gunzip(take)),
-  ZSTD: streamed((take) => new ZstdStream(take)),
+  GZIP: gzipBeginning,
+  ZSTD: zstdBeginning,
 };

@@ -228,7 +228,7 @@ const DICTIONARY_PAGE = 2;
 const PLAIN_DICTIONARY = 2;
 
 function layoutOf({ type, type_length }: SchemaElement): Layout | undefined {
-  if (type === "FIXED_LEN_BYTE_ARRAY") return type_length;
+  if (type === "FIXED_LEN_BYTE_ARRAY") return type_length && type_length > 0 ? type_length : undefined;
   return (
     type && ({ BOOLEAN: "bits", INT32: 4, INT64: 8, INT96: 12, FLOAT: 4, DOUBLE: 8, BYTE_ARRAY: "lengths" } as const)[type]
   );
