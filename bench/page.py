@@ -127,7 +127,7 @@ def measured(page: Page, origin: str, process: int, arguments: argparse.Namespac
 
 
 def repeated(what: str, goal: str, once: Callable[[], float], page: Page, process: int, repeat: int) -> str:
-    """Return the row of something that is done several times; ``once`` returns milliseconds. CPU is until nothing more is loaded."""
+    """Return the row of something that is done several times; ``once`` returns milliseconds. CPU counts until all is loaded."""
     once()
     times, browser, server = [], [], []
     for _ in range(repeat):
