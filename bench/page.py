@@ -182,7 +182,7 @@ def scrolled(page: Page, objects: int) -> str:
         for event in events
         if (event.get("pid"), event.get("tid")) == thread and event["name"].endswith("RunTask")
     ]
-    clock = [event["dur"] / _MS for event in tasks]
+    clock = [event.get("dur", 0) / _MS for event in tasks]
     cpu = [event.get("tdur", 0) / _MS for event in tasks]
     late = sum(one > 50 for one in clock)
     return (

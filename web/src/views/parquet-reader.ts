@@ -24,6 +24,8 @@ const TAIL_BYTES = 64 << 10;
 const SMALL_CHUNK_BYTES = 128 << 10;
 const MOST_AT_ONCE_BYTES = 1 << 20;
 const HEADER_BYTES = 4 << 10;
+/** How many rows are looked for at the beginnings of pages; for more, pages are read as a whole. */
+const MOST_FIRST_ROWS = 1000;
 /** How much of a page is read first, with its header, in search of its first rows. */
 const BEGINNING_BYTES = 8 << 10;
 const MOST_BEGINNING_BYTES = 1 << 20;
@@ -133,7 +135,7 @@ async function readColumn(
 ): Promise<unknown[]> {
   const flat = column.elements.length === 1 && column.elements[0]?.repetition_type !== "REPEATED";
   const [chunk] = chunksOf(group, column);
-  if (flat && start === 0 && chunk?.meta_data && !chunk.crypto_metadata) {
+  if (flat && start === 0 && end <= MOST_FIRST_ROWS && chunk?.meta_data && !chunk.crypto_metadata) {
     const page = await readFirstPage(file, chunk.meta_data, column.elements[0] as SchemaElement, end);
     if (page) return parsedRows(memoryFile(page), metadata, withPage(group, chunk.meta_data, page, end), column, [0, end], {});
   }
@@ -150,7 +152,14 @@ async function readColumn(
       return { ...chunk, offset_index_offset: undefined, meta_data: { ...meta, total_compressed_size: BigInt(bytes) } };
     }),
   );
-  return parsedRows(bounded(file, limits.bytes), metadata, { ...group, columns: chunks } as RowGroup, column, [start, end], compressors);
+  return parsedRows(
+    bounded(file, limits.bytes),
+    metadata,
+    { ...group, columns: chunks } as RowGroup,
+    column,
+    [start, end],
+    compressors,
+  );
 }
 
 /** Returns the values of a column in the rows `[start, end)` of a row group that has this column only. */
