@@ -203,7 +203,8 @@ def cold_visits(playwright: Playwright, description: Path, repeat: int) -> str:
         api = TlsFront(whole.name, whole.address, Path(folder))
         browser = chromium(playwright, f"--host-resolver-rules=MAP {whole.name}:443 127.0.0.1:{api.port}")
         name, _, value = site.log_in().partition("=")
-        cold, warm = [], []
+        cold: list[float] = []
+        warm: list[float] = []
         for number in range(repeat):
             restart(whole.emulator, f"visit {number}")
             context = browser.new_context(ignore_https_errors=True)

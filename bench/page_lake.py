@@ -8,10 +8,10 @@ import numpy
 import pyarrow
 from pyarrow import parquet
 
-from graveler.history.commits import Commit, new_commit
+from graveler.history.commits import new_commit
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import ObjectEntry
+from graveler.model import Commit, ObjectEntry
 from graveler.sdk.lake import Lake, create_lake
 from graveler.storage.tables.port import Put
 
