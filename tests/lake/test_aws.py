@@ -6,6 +6,8 @@ that are killed lose nothing.
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from unittest.mock import patch
@@ -13,9 +15,17 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
-from graveler.errors import ForbiddenError, InvalidError, MergeConflictError
+from graveler.errors import BusyError, ForbiddenError, InvalidError, MergeConflictError, ObjectChangedError
 from graveler.lake.lake import Lake
+from graveler.lake.objects.recorded_uploads import (
+    abort_upload,
+    complete_upload,
+    create_upload,
+    find_upload,
+    list_uploads,
+)
 from graveler.lake.opening.aws import STAGING_SHARDS, open_lake
+from graveler.lake.parts import RepositoryParts
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests.importing import AddressType, ImportAddress
@@ -77,6 +87,47 @@ def test_the_main_verbs(place: AwsPlace) -> None:
         other.commit(branch, branch)
     with pytest.raises(MergeConflictError):
         other.merge("side", "main")
+
+
+def test_of_eight_writers_that_count_in_one_object_none_is_lost(place: AwsPlace) -> None:
+    repository = opened(place).create_repository("counted", f"{place.objects}/counted")
+    repository.upload("main", "n", b"0")
+
+    def count() -> None:
+        mine, done = opened(place).repository("counted"), 0
+        while done < 5:
+            seen = mine.stat("main", "n")
+            with suppress(ObjectChangedError, BusyError):
+                mine.upload("main", "n", b"%d" % (int(mine.read("main", "n")) + 1), if_match=seen.checksum)
+                done += 1
+
+    with ThreadPoolExecutor(8) as writers:
+        for writer in [writers.submit(count) for _ in range(8)]:
+            writer.result()
+    assert repository.read("main", "n") == b"40"
+
+
+def test_an_upload_in_parts_goes_on_in_other_processes(place: AwsPlace) -> None:
+    opened(place).create_repository("parted", f"{place.objects}/parted")
+
+    def parts() -> RepositoryParts:
+        return opened(place).repository("parted").parts
+
+    upload = create_upload(parts(), "main", "a/b", content_type="text/x", metadata={"k": "ü"})
+    for number, data in ((1, bytes(5 << 20)), (2, b"the end")):
+        parts().objects.put_part(upload.key, upload.store_id, number, data)
+    assert list_uploads(parts(), "main") == ([upload], False)
+    found = find_upload(parts(), "main", "a/b", upload.upload_id)
+    sent = [(part.number, part.etag) for part in parts().objects.parts(found.key, found.store_id)]
+    entry = complete_upload(parts(), "main", "a/b", upload.upload_id, sent)
+    assert complete_upload(parts(), "main", "a/b", upload.upload_id, sent) == entry
+    repository = opened(place).repository("parted")
+    assert repository.stat("main", "a/b") == entry
+    assert (entry.size, entry.checksum[-2:], entry.metadata) == ((5 << 20) + 7, "-2", {"k": "ü"})
+    assert repository.read("main", "a/b")[-7:] == b"the end"
+    other = create_upload(parts(), "main", "c")
+    abort_upload(parts(), "main", "c", other.upload_id)
+    assert list(parts().objects.uploads()) == []
 
 
 def test_requests_are_those_of_the_formulas(place: AwsPlace) -> None:

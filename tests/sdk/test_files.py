@@ -230,6 +230,21 @@ def test_an_upload_takes_text_bytes_and_files(main: Branch, tmp_path: Path) -> N
     assert (stat.content_type, stat.metadata, stat.size) == ("text/plain", {"k": "v"}, 1)
 
 
+def test_of_those_that_saw_one_version_one_replaces_it(main: Branch) -> None:
+    stored = main.object("a").upload("one")
+    seen = stored.stat().checksum
+    stored.upload("two", if_match=seen)
+    with pytest.raises(graveler.ObjectChangedError):
+        stored.upload("three", if_match=seen)
+    with pytest.raises(graveler.ObjectChangedError):
+        stored.delete(if_match=seen)
+    assert stored.reader("r").read() == "two"
+    stored.delete(if_match=stored.stat().checksum)
+    assert not stored.exists()
+    with pytest.raises(graveler.ObjectNotFoundError):
+        stored.upload("four", if_match="*")
+
+
 def test_exclusive_creation_happens_once(main: Branch) -> None:
     main.object("a").upload("one", mode="x")
     with pytest.raises(graveler.AlreadyExistsError):
