@@ -25,6 +25,11 @@ class _Unsigned(S3SigV4Auth):
         return "UNSIGNED-PAYLOAD"
 
 
+class _Trailing(S3SigV4Auth):
+    def payload(self, _: AWSRequest) -> str:
+        return "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+
+
 def signed(
     gateway: GatewayProcess,
     method: str,
@@ -80,6 +85,21 @@ def test_a_body_that_is_cut_short_is_not_an_object(
         connection.sendall(head_of("PUT", "/sales/cut", headers) + b"x" * sent)
     s3.head_bucket(Bucket="sales")
     assert not repository.list_objects("main", prefix="cut").results
+
+
+@pytest.mark.parametrize("declared", [4, 1000])
+def test_a_body_that_is_refused_midway_has_a_whole_response(gateway: GatewayProcess, declared: int) -> None:
+    headers = {
+        "x-amz-decoded-content-length": str(declared),
+        "content-encoding": "aws-chunked",
+        "content-length": "999",
+    }
+    request = AWSRequest("PUT", f"{gateway.url}/sales/midway", headers=headers)
+    _Trailing(Credentials(KEYS.id, KEYS.secret), "s3", REGION).add_auth(request)
+    head = head_of("PUT", "/sales/midway", {"Host": f"127.0.0.1:{gateway.port}", **dict(request.headers)})
+    answer = exchanged(gateway, head, b"5;unknown=extension\r\nhello\r\n" + b"x" * 500)
+    assert codes(answer) == [(400, "IncompleteBody")]
+    assert answer.endswith(b"</Error>")
 
 
 def test_nobody_is_anonymous(gateway: GatewayProcess) -> None:

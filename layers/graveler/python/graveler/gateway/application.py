@@ -135,7 +135,8 @@ class GatewayApplication:
         document = error_document(error, quote(head.path), request_id)
         headers.append(("content-type", "application/xml"))
         if _has_body(head) and not (exchange is not None and exchange.body_has_arrived):
-            await respond_early(channel, head, error.status, headers, document)
+            body = None if exchange is None else exchange.body
+            await respond_early(channel, head, error.status, headers, document, body)
         else:
             channel.response_bytes(error.status, headers, document)
 

@@ -23,11 +23,10 @@ _IN_LOOP: Final = 16 << 10
 async def arriving(exchange: Exchange) -> AsyncIterator[bytes]:
     """Yield a request's body as it arrives. :class:`S3Error` if nothing arrives for :data:`SILENCE_SECONDS`. A body that is cut
     short just ends: the decoder compares lengths."""
-    pieces = aiter(exchange.channel)
     while True:
         try:
             async with asyncio.timeout(SILENCE_SECONDS):
-                piece = await anext(pieces)
+                piece = await anext(exchange.body)
         except StopAsyncIteration:
             exchange.body_has_arrived = True
             return
@@ -72,22 +71,27 @@ async def read_document(exchange: Exchange, *, checksum_is_of_body: bool = True)
 
 
 async def respond_early(
-    channel: Channel, head: Head, status: int, headers: list[tuple[str, str]], document: bytes
+    channel: Channel,
+    head: Head,
+    status: int,
+    headers: list[tuple[str, str]],
+    document: bytes,
+    body: AsyncIterator[bytes] | None = None,
 ) -> None:
     """Respond to a request whose body has not arrived, and end its connection: what follows there is the body, or with
     ``Expect: 100-continue`` perhaps the next request. A client that is still sending has the response, except its last byte,
-    before the rest of its body is discarded: many would lose it with the connection, and send everything again."""
+    before the rest of its body is discarded: many would lose it with the connection, and send everything again. ``body`` is
+    that rest, if its beginning was read."""
     headers = [*headers, ("connection", "close")]
     if "expect" in head.headers:
         channel.response_bytes(status, headers, document)
         return
     transport = channel.response_stream(status, [*headers, ("content-length", str(len(document)))])
     await transport.send_bytes(document[:-1])
+    rest = aiter(channel) if body is None else body
     discarded = 0
-    with suppress(TimeoutError):
+    with suppress(TimeoutError, StopAsyncIteration):
         async with asyncio.timeout(LINGER_SECONDS):
-            async for piece in channel:
-                discarded += len(piece)
-                if discarded > MAX_OBJECT:
-                    break
+            while discarded <= MAX_OBJECT:
+                discarded += len(await anext(rest))
     await transport.send_bytes(document[-1:])

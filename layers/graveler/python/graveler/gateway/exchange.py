@@ -90,6 +90,15 @@ class Exchange:
         """The status of the response, once there is one."""
         self.answered = False
         self.body_has_arrived = False
+        self._body: AsyncIterator[bytes] | None = None
+
+    @property
+    def body(self) -> AsyncIterator[bytes]:
+        """The pieces of the body that have not been read, for ``anext`` only: Granian's body can be iterated over once, so a
+        second ``aiter`` fails, also that of ``async for``."""
+        if self._body is None:
+            self._body = aiter(self.channel)
+        return self._body
 
     @property
     def headers(self) -> Mapping[str, str]:
