@@ -22,7 +22,12 @@ from graveler.storage.objects import folder_names
 from graveler.storage.objects.folder import FolderObjects
 from graveler.storage.objects.folder_names import HIDDEN, FolderNames
 from graveler.storage.objects.folder_writer import described
-from graveler.storage.objects.port import NotSyncedError, ObjectConditionError, ObjectMissingError
+from graveler.storage.objects.port import (
+    NotSyncedError,
+    ObjectConditionError,
+    ObjectMissingError,
+    UploadMissingError,
+)
 from graveler.storage.objects.presigned import UrlSigner
 from graveler.storage.objects.tree_files import ImmutableFiles
 from tests.storage.processes import put_if_absent, put_until_killed, replace_and_sweep, run_all
@@ -616,3 +621,41 @@ def test_a_file_of_a_tree_whose_name_could_not_be_synced_is_not_built_on(
     for _ in range(2):
         with pytest.raises(UnavailableError, match="input/output error"):
             files.put("ranges", "r", b"1")
+
+
+@pytest.mark.parametrize("moment", ["parts", "rename"])
+def test_an_upload_that_is_aborted_while_it_is_completed_is_missing(
+    store: FolderObjects, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    upload = store.create_multipart("k")
+    part = store.put_part("k", upload, 1, b"x")
+    files, name = store.files, {"parts": "entries", "rename": "rename"}[moment]
+    call = getattr(files, name)
+
+    def aborted(*values: Any, **options: Any) -> Any:
+        monkeypatch.setattr(files, name, call)
+        store.abort_multipart("k", upload)
+        return call(*values, **options)
+
+    monkeypatch.setattr(files, name, aborted)
+    with pytest.raises(UploadMissingError):
+        store.complete_multipart("k", upload, [(1, part)])
+    assert list(store.list()) == []
+
+
+def test_an_upload_that_ends_while_it_is_aborted_is_aborted(
+    store: FolderObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = store.create_multipart("k")
+    part = store.put_part("k", upload, 1, b"x")
+    remove = store.files.rmdir
+
+    def completed(folder: Path) -> None:
+        monkeypatch.setattr(store.files, "rmdir", remove)
+        remove(folder)
+        remove(folder)
+
+    monkeypatch.setattr(store.files, "rmdir", completed)
+    store.abort_multipart("k", upload)
+    with pytest.raises(UploadMissingError):
+        store.complete_multipart("k", upload, [(1, part)])

@@ -8,7 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 from zlib import crc32
 
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, UnavailableError
 from graveler.storage.objects.folder_names import FolderNames
 from graveler.storage.objects.folder_writer import FolderWriter, PartWriter, discard, pieces_of_file
 from graveler.storage.objects.part_names import part_name, part_named
@@ -64,6 +64,16 @@ class FolderUploads:
     def complete(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, if_absent: bool) -> StoredObject:
         """Join the parts and give the object its name. Cost: every byte is read and written once more."""
         folder = self._folder_of(key, upload_id)
+        try:
+            return self._join(key, upload_id, folder, parts, if_absent=if_absent)
+        except UnavailableError:
+            if self._files.is_folder(folder):
+                raise
+            raise UploadMissingError(self._names.namespace, key, upload_id) from None  # completed or aborted meanwhile
+
+    def _join(
+        self, key: str, upload_id: str, folder: Path, parts: Sequence[tuple[int, str]], *, if_absent: bool
+    ) -> StoredObject:
         stored_parts = self._parts(key, folder)
         for number, etag in parts:
             if number not in stored_parts or stored_parts[number][1].etag != etag:
@@ -83,7 +93,9 @@ class FolderUploads:
     def abort(self, key: str, upload_id: str) -> None:
         """Remove an upload and its parts."""
         with suppress(UploadMissingError), self._names.explained("aborting an upload of", key):
-            self._files.remove_folder(self._folder_of(key, upload_id))
+            folder = self._folder_of(key, upload_id)
+            with suppress(FileNotFoundError):  # completed or aborted meanwhile
+                self._files.remove_folder(folder)
 
     def _parts(self, key: str, folder: Path) -> dict[int, tuple[int, StoredPart]]:
         """Return the last part of each number, after its time in nanoseconds."""
