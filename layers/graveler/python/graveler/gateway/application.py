@@ -17,7 +17,7 @@ from graveler.gateway.protocol.bucket_addresses import bucket_and_key
 from graveler.gateway.protocol.head import Head, join_headers
 from graveler.gateway.protocol.operation_names import operation_of
 from graveler.gateway.protocol.s3_errors import S3Error, error_document
-from graveler.gateway.protocol.signature import claim_of, verify
+from graveler.gateway.protocol.signature import Claim, claim_of, verify
 from graveler.gateway.service import Service
 from graveler.system.random_bytes import random_bytes
 
@@ -75,9 +75,10 @@ class GatewayApplication:
         """Handle one request."""
         request_id = random_bytes(8).hex().upper()
         head = Head(scope.method, scope.path, scope.query_string, join_headers(scope.headers.items()))
+        source = scope.client.rpartition(":")[0]
         exchange: Exchange | None = None
         try:
-            exchange = await self._authenticated(head, channel, request_id, scope.client)
+            exchange = await self._authenticated(head, channel, request_id, source)
             handler = _HANDLERS.get(exchange.operation)
             if handler is None:
                 await buckets.plain_bucket(self._service, exchange)
@@ -86,7 +87,7 @@ class GatewayApplication:
         except Exception as error:  # noqa: BLE001 - any failure has a response
             await self._refuse(channel, head, exchange, request_id, error)
         if exchange is not None and exchange.operation in _CHANGES:
-            self._note(exchange, scope.client)
+            self._note(exchange, source)
 
     async def _authenticated(self, head: Head, channel: Channel, request_id: str, source: str) -> Exchange:
         """Return the request with its caller. :class:`S3Error` for one that is not signed as S3 demands."""
@@ -97,7 +98,12 @@ class GatewayApplication:
         claim = claim_of(head)
         signer = self._signers.remembered(claim.access_key_id)
         if signer is None:
-            signer = await self._service.calls.long(lambda: self._signers.look_up(claim.access_key_id, source))
+            now = self._clock()
+            signer = await self._service.calls.long(
+                lambda: self._signers.look_up(
+                    claim.access_key_id, source, lambda secret: is_signed(head, claim, secret, now)
+                )
+            )
         try:
             payload = verify(head, claim, signer.secret, self._clock())
         except S3Error as error:
@@ -148,12 +154,21 @@ class GatewayApplication:
                 outcome=str(exchange.status),
                 key_id=exchange.identity.key_id,
                 name=exchange.identity.name,
-                source=source.rpartition(":")[0],
+                source=source,
                 request_id=exchange.request_id,
                 repository=exchange.bucket,
                 path=exchange.key,
             )
         )
+
+
+def is_signed(head: Head, claim: Claim, secret: str, now: float) -> bool:
+    """Return whether a request is signed with a secret, at this time (Unix seconds)."""
+    try:
+        verify(head, claim, secret, now)
+    except S3Error:
+        return False
+    return True
 
 
 def _has_body(head: Head) -> bool:

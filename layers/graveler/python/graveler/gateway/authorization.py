@@ -15,7 +15,7 @@ from graveler.gateway.protocol.s3_errors import S3Error
 TRUSTED: Final = 5.0
 """Seconds for which a key's secret is remembered: as long as a verified credential of the HTTP API."""
 _AFTER_FAILURES: Final = 60.0
-"""Seconds for which a secret is still used while its key is not looked up because of too many failures."""
+"""Seconds for which a secret distinguishes the requests of its holder after too many failures."""
 _REMEMBERED: Final = 1_000
 
 
@@ -35,9 +35,9 @@ class Signers(Protocol):
     def remembered(self, key_id: str) -> Signer | None:
         """Return the signer of a key, if that needs no request."""
 
-    def look_up(self, key_id: str, source: str) -> Signer:
-        """Return the signer of a key; ``source`` is the caller's network address. One table read at most. :class:`S3Error` for a
-        key that does not sign here."""
+    def look_up(self, key_id: str, source: str, is_right: Callable[[str], bool]) -> Signer:
+        """Return the signer of a key. ``source`` is the caller's network address, and ``is_right`` whether a secret is that of
+        the request. One table read at most. :class:`S3Error` for a key that does not sign here."""
 
     def note_failure(self, key_id: str, source: str) -> None:
         """Note that a request of this key had a wrong signature."""
@@ -53,9 +53,9 @@ class JobSigner:
         """See :meth:`Signers.remembered`."""
         return self._signer if key_id == self._signer.identity.key_id else None
 
-    def look_up(self, key_id: str, source: str) -> Signer:
+    def look_up(self, key_id: str, source: str, is_right: Callable[[str], bool]) -> Signer:
         """See :meth:`Signers.look_up`."""
-        del source
+        del source, is_right
         raise S3Error(
             "InvalidAccessKeyId",
             f"access key {key_id[:40]!r} is not the one that `graveler run` gave to this program. A key or a profile that is "
@@ -89,15 +89,15 @@ class LakeSigners:
             return None
         return remembered.signer
 
-    def look_up(self, key_id: str, source: str) -> Signer:
-        """See :meth:`Signers.look_up`."""
+    def look_up(self, key_id: str, source: str, is_right: Callable[[str], bool]) -> Signer:
+        """See :meth:`Signers.look_up`. After too many failures the table is read only for a request that has the secret as it
+        was lately: so failures lock out no holder of a key, and a revoked one ends in time."""
         try:
             self._failures.check(source, key_id)
         except TooManyFailuresError as error:
             signer = self.remembered(key_id, _AFTER_FAILURES)
-            if signer is not None:
-                return signer
-            raise S3Error("SlowDown", str(error), headers={"retry-after": str(error.retry_after)}) from None
+            if signer is None or not is_right(signer.secret):
+                raise S3Error("SlowDown", str(error), headers={"retry-after": str(error.retry_after)}) from None
         began = self._now()
         try:
             key, secret = self._keys.signing_secret(key_id)
