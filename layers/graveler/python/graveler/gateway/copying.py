@@ -54,7 +54,7 @@ async def read_source(service: Service, exchange: Exchange) -> tuple[Location, O
     :class:`S3Error` if a condition of the request fails for it."""
     bucket, key = copy_source(exchange.headers)
     mount = service.mounts.mount(bucket)
-    source = await service.located(mount, key)
+    source = await service.located(exchange, mount, key)
     exchange.require(Permission.READ, mount, source)
     repository, entry = await stat(service, source)
     copy_condition(exchange.headers, entry.checksum, entry.mtime)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from graveler.errors import RefNotFoundError
 from graveler.gateway.control import Mount
 from graveler.gateway.exchange import Exchange
 from graveler.gateway.mounts import Location, open_repository
@@ -32,12 +33,9 @@ async def list_objects(service: Service, exchange: Exchange) -> None:
     if mount.ref:
         page = await _mounted(service, exchange, mount, listing)
     else:
-        location = await service.located(mount, listing.prefix)
+        location = await service.located(exchange, mount, listing.prefix)
         exchange.require(Permission.READ, mount, location)
-        if location.ref:
-            page = await service.calls.long(lambda: _objects(service, mount, location, listing))
-        else:
-            page = await service.calls.long(lambda: _refs(service, mount, listing))
+        page = await service.calls.long(lambda: _at_ref(service, mount, location, listing))
     exchange.respond_document(listing_document(exchange.bucket, listing, page.contents, page.prefixes, page.next_after))
 
 
@@ -54,6 +52,21 @@ async def _mounted(service: Service, exchange: Exchange, mount: Mount, listing: 
             return KeyPage([], [common] if listing.after < common and listing.max_keys else [])
         location = Location(mount.repository, mount.ref, "", mount.prefix)
     return await service.calls.long(lambda: _objects(service, mount, location, listing))
+
+
+def _at_ref(service: Service, mount: Mount, location: Location, listing: Listing) -> KeyPage:
+    """Return a page of a bucket whose keys begin with refs: of one ref, or of the refs that the prefix begins."""
+    if not location.ref:
+        return _refs(service, mount, listing)
+    try:
+        return _objects(service, mount, location, listing)
+    except RefNotFoundError:
+        if listing.delimiter != "/":
+            raise
+        page = _refs(service, mount, listing)  # a/ is no ref, but where the tag a/b is
+        if not page.prefixes:
+            raise
+        return page
 
 
 def _objects(service: Service, mount: Mount, location: Location, listing: Listing) -> KeyPage:
@@ -107,12 +120,13 @@ def _refs(service: Service, mount: Mount, listing: Listing) -> KeyPage:
         )
     repository = open_repository(service.lake, mount)
     names: set[str] = set()
-    # A tag a/b shows as the folder a/, so a page may need more refs than it shows.
+    # A tag a/b shows as the folder a/, or below a/ as b/, so a page may need more refs than it shows.
     for refs in (repository.branches, repository.tags):
         after, count = listing.after.rstrip("/"), 0
         while count <= listing.max_keys:
             page = refs(listing.prefix, after, 1000)
-            folders = {f"{ref.name.partition('/')[0]}/" for ref in page.results}
+            below = (ref.name.removeprefix(listing.prefix) for ref in page.results)
+            folders = {f"{listing.prefix}{rest.partition('/')[0]}/" for rest in below}
             names |= folders
             count += len(folders)
             if page.next_after is None:

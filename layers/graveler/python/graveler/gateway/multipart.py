@@ -160,7 +160,7 @@ async def list_multipart_uploads(service: Service, exchange: Exchange) -> None:
     listing = upload_listing_of(exchange.parameters)
     mount = service.mounts.mount(exchange.bucket)
     prefix = listing.prefix if listing.prefix.startswith(mount.prefix) else mount.prefix
-    location = await service.located(mount, prefix)
+    location = await service.located(exchange, mount, prefix)
     exchange.require(Permission.READ, mount, location)
     page = UploadPage([], [], None)
     if is_branch(location.ref) and prefix.startswith(listing.prefix):

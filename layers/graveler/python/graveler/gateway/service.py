@@ -59,16 +59,18 @@ class Service:
     async def locate(self, exchange: Exchange, permission: Permission) -> Location:
         """Return what the request's key names, if the caller has the permission there. :class:`S3Error`."""
         mount = self.mounts.mount(exchange.bucket)
-        location = await self.located(mount, exchange.key)
+        location = await self.located(exchange, mount, exchange.key)
         exchange.require(permission, mount, location)
         if permission is Permission.WRITE:
             expect_branch(mount, location)
         return location
 
-    async def located(self, mount: Mount, key: str) -> Location:
-        """Return what a key of a bucket names. Cost and errors as of :meth:`Locations.locate`."""
+    async def located(self, exchange: Exchange, mount: Mount, key: str) -> Location:
+        """Return what a key of a bucket names, to a caller that may read the repository: nobody else learns whether there is one.
+        Cost and errors as of :meth:`Locations.locate`; :class:`ForbiddenError`."""
         if mount.ref:
             return self._locations.locate(mount, key)
+        exchange.identity.require(Permission.READ, mount.repository, "")
         return await self.calls.short(lambda: self._locations.locate(mount, key))
 
     async def call(self, location: Location, call: Callable[[OpenRepository], R]) -> R:

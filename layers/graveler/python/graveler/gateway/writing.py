@@ -72,7 +72,7 @@ async def delete_objects(service: Service, exchange: Exchange) -> None:
     errors: list[tuple[str, S3Error]] = []
     for key in deletion.keys:
         try:
-            location = await service.located(mount, key)
+            location = await service.located(exchange, mount, key)
             exchange.require(Permission.WRITE, mount, location)
             encode_key(location.path)
         except GravelerError as error:
