@@ -76,6 +76,7 @@ class Running:
     data_url: str | None
     lake: Path
     errors: Path
+    s3_url: str | None = None
 
     @property
     def port(self) -> int:
@@ -174,7 +175,7 @@ def started(folder: Path, *options: str, workers: int = 2, key: bool = True) -> 
         line = process.stdout.readline()
         assert line, f"the server did not start:\n{errors.read_text()}"
         said = json.loads(line)
-        yield Running(process, said["url"], said["data_url"], folder / "lake", errors)
+        yield Running(process, said["url"], said["data_url"], folder / "lake", errors, said["s3_url"])
     finally:
         process.terminate()
         process.wait(PATIENCE)
