@@ -8,9 +8,11 @@ import signal
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -623,39 +625,23 @@ def test_a_file_of_a_tree_whose_name_could_not_be_synced_is_not_built_on(
             files.put("ranges", "r", b"1")
 
 
-@pytest.mark.parametrize("moment", ["parts", "rename"])
-def test_an_upload_that_is_aborted_while_it_is_completed_is_missing(
-    store: FolderObjects, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    upload = store.create_multipart("k")
-    part = store.put_part("k", upload, 1, b"x")
-    files, name = store.files, {"parts": "entries", "rename": "rename"}[moment]
-    call = getattr(files, name)
+def test_a_completion_and_an_abortion_at_once_end_the_upload(store: FolderObjects) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        for turn in range(60):
+            key = f"k{turn}"
+            upload = store.create_multipart(key)
+            part = store.put_part(key, upload, 1, b"x" * 1000)
+            start = Barrier(2)
 
-    def aborted(*values: Any, **options: Any) -> Any:
-        monkeypatch.setattr(files, name, call)
-        store.abort_multipart("k", upload)
-        return call(*values, **options)
+            def complete() -> None:
+                start.wait()  # noqa: B023
+                with suppress(UploadMissingError):
+                    store.complete_multipart(key, upload, [(1, part)])  # noqa: B023
 
-    monkeypatch.setattr(files, name, aborted)
-    with pytest.raises(UploadMissingError):
-        store.complete_multipart("k", upload, [(1, part)])
-    assert list(store.list()) == []
-
-
-def test_an_upload_that_ends_while_it_is_aborted_is_aborted(
-    store: FolderObjects, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    upload = store.create_multipart("k")
-    part = store.put_part("k", upload, 1, b"x")
-    remove = store.files.rmdir
-
-    def completed(folder: Path) -> None:
-        monkeypatch.setattr(store.files, "rmdir", remove)
-        remove(folder)
-        remove(folder)
-
-    monkeypatch.setattr(store.files, "rmdir", completed)
-    store.abort_multipart("k", upload)
-    with pytest.raises(UploadMissingError):
-        store.complete_multipart("k", upload, [(1, part)])
+            completion = threads.submit(complete)
+            start.wait()
+            store.abort_multipart(key, upload)
+            completion.result()
+            with pytest.raises(UploadMissingError):
+                store.complete_multipart(key, upload, [(1, part)])
+            assert all(stored.size == 1000 for stored in store.list(key))

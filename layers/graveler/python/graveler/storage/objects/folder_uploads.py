@@ -66,7 +66,7 @@ class FolderUploads:
         folder = self._folder_of(key, upload_id)
         try:
             return self._join(key, upload_id, folder, parts, if_absent=if_absent)
-        except UnavailableError:
+        except (UnavailableError, InvalidError):
             if self._files.is_folder(folder):
                 raise
             raise UploadMissingError(self._names.namespace, key, upload_id) from None  # completed or aborted meanwhile
@@ -91,11 +91,14 @@ class FolderUploads:
         return stored
 
     def abort(self, key: str, upload_id: str) -> None:
-        """Remove an upload and its parts."""
+        """Remove an upload and its parts. The folder goes from its place at once: a completion at the same time finds all parts
+        or no upload."""
         with suppress(UploadMissingError), self._names.explained("aborting an upload of", key):
             folder = self._folder_of(key, upload_id)
+            aborted = folder.with_name(f"{upload_id}-aborted")
             with suppress(FileNotFoundError):  # completed or aborted meanwhile
-                self._files.remove_folder(folder)
+                self._files.rename(folder, aborted)
+                self._files.remove_folder(aborted)
 
     def _parts(self, key: str, folder: Path) -> dict[int, tuple[int, StoredPart]]:
         """Return the last part of each number, after its time in nanoseconds."""
