@@ -15,10 +15,11 @@ from graveler.gateway.protocol.preconditions import copy_condition, write_condit
 from graveler.gateway.reading import stat
 from graveler.gateway.service import Service
 from graveler.gateway.writing import new_address
+from graveler.lake.objects.copying import copy_under_condition
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.requests.base import Permission
-from graveler.requests.staging import Condition, ConditionalCopy, Link
+from graveler.requests.staging import Condition, Copy, Link
 
 
 async def copy_object(service: Service, exchange: Exchange) -> None:
@@ -31,18 +32,23 @@ async def copy_object(service: Service, exchange: Exchange) -> None:
     content_type, metadata = object_metadata(exchange.headers) if replaces_metadata(exchange.headers) else (None, None)
     with service.writing():
         if source.repository == location.repository:
-            request = ConditionalCopy(
+            request = Copy(
                 branch=location.ref,
                 source_path=source.path,
                 destination_path=location.path,
                 source_ref=source.ref,
-                if_absent=condition.if_absent,
-                if_match=condition.if_match,
-                source_match=entry.checksum,
-                content_type=content_type,
-                metadata=metadata,
             )
-            copied = await service.run(location, request)
+            copied = await service.change(
+                location,
+                lambda opened: copy_under_condition(
+                    opened.parts,
+                    request,
+                    condition,
+                    source_etag=entry.checksum,
+                    content_type=content_type,
+                    metadata=metadata,
+                ),
+            )
         else:
             copied = await _copied_bytes(service, location, repository, entry, content_type, metadata, condition)
     service.traffic.wrote(copied.size)

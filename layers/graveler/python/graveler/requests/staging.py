@@ -153,25 +153,6 @@ class Copy(Request[ObjectEntry], frozen=True, kw_only=True):
     force: bool = False
 
 
-class ConditionalCopy(Copy, frozen=True, kw_only=True):
-    """Copy an object as :class:`Copy` does, under a condition of :class:`Link`, and only if the source has the ETag
-    ``source_match``, if that is given (:class:`ObjectChangedError`). ``content_type`` and ``metadata`` are those of the copy;
-    None: those of the source. Cost: a stat and :class:`Link` with its condition."""
-
-    implementation: ClassVar = "objects.copying:conditional_copy"
-
-    if_absent: bool = False
-    if_match: str = ""
-    source_match: str = ""
-    content_type: str | None = None
-    metadata: Mapping[str, str] | None = None
-
-    @property
-    def condition(self) -> Condition:
-        """The condition. :class:`InvalidError` for two of them."""
-        return Condition(self.if_absent, self.if_match)
-
-
 class Duplicate(Copy, frozen=True, kw_only=True):
     """Copy an object as :class:`Copy` does, but have the store copy the bytes, so that the copy has an address of its own.
     Objects outside of the namespace, and those larger than 256 MiB, are only copied as by :class:`Copy`: copying their bytes

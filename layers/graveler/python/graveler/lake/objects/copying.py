@@ -5,7 +5,7 @@ A copy is another record with the same address. Addresses inside the namespace p
 checked.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -19,7 +19,7 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.reader import RepositoryReader
 from graveler.lake.text import utf8
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
-from graveler.requests.staging import ConditionalCopy, Copy, CopyPrefix, Duplicate, Move, MovePrefix, UpdateMetadata
+from graveler.requests.staging import Condition, Copy, CopyPrefix, Duplicate, Move, MovePrefix, UpdateMetadata
 from graveler.storage.objects.port import ObjectMissingError
 from graveler.tree.record import encode_key
 
@@ -41,18 +41,28 @@ def _copy(repository: RepositoryParts, branch: str, source: str, destination: st
     return copied
 
 
-def conditional_copy(repository: RepositoryParts, request: ConditionalCopy, _: Context) -> ObjectEntry:
-    """See :class:`graveler.requests.staging.ConditionalCopy`."""
-    branch, path, ref, condition = request.branch, request.destination_path, _source_ref(request), request.condition
+def copy_under_condition(
+    repository: RepositoryParts,
+    request: Copy,
+    condition: Condition,
+    *,
+    source_etag: str = "",
+    content_type: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> ObjectEntry:
+    """Copy an object as :class:`graveler.requests.staging.Copy`, under a condition of :class:`graveler.requests.staging.Link`,
+    and only if the source has the ETag ``source_etag``, if that is given (:class:`ObjectChangedError`). ``content_type`` and
+    ``metadata`` are those of the copy; None: those of the source. Cost: a stat and a link with its condition."""
+    branch, path, ref = request.branch, request.destination_path, _source_ref(request)
     key = encode_key(path)
     deadline = repository.deadlines.begin()
     copied = _source_of(repository, ref, request.source_path, path)
-    if request.source_match and copied.checksum != request.source_match:
-        raise ObjectChangedError(request.source_path, ref, request.source_match, copied.checksum)
-    if request.content_type is not None:
-        copied = msgspec.structs.replace(copied, content_type=request.content_type or DEFAULT_CONTENT_TYPE)
-    if request.metadata is not None:
-        copied = msgspec.structs.replace(copied, metadata=request.metadata)
+    if source_etag and copied.checksum != source_etag:
+        raise ObjectChangedError(request.source_path, ref, source_etag, copied.checksum)
+    if content_type is not None:
+        copied = msgspec.structs.replace(copied, content_type=content_type or DEFAULT_CONTENT_TYPE)
+    if metadata is not None:
+        copied = msgspec.structs.replace(copied, metadata=metadata)
     packed = repository.pack(copied)
     if condition:
         change = change_on(condition, repository, branch, path, key, packed)
