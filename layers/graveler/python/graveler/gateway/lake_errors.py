@@ -5,6 +5,7 @@ from typing import Final
 from graveler.errors import (
     AlreadyExistsError,
     BusyError,
+    BytesGoneError,
     CorruptError,
     ExpiredCommitError,
     ForbiddenError,
@@ -20,12 +21,12 @@ from graveler.errors import (
 from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.storage.objects.port import NotPermittedError, UploadMissingError
 
-_TABLE: Final[tuple[tuple[type[GravelerError], str], ...]] = (
-    # The first matching entry counts, so narrower classes come first.
+CODES: Final[tuple[tuple[type[GravelerError], str], ...]] = (
     (RepositoryNotFoundError, "NoSuchBucket"),
     (UploadMissingError, "NoSuchUpload"),
     (UploadNotFoundError, "NoSuchUpload"),
     (ExpiredCommitError, "InvalidObjectState"),  # S3's word for bytes that are not at hand: no client repeats it
+    (BytesGoneError, "InvalidObjectState"),  # a client would take NoSuchKey for an object that was never written
     (NotFoundError, "NoSuchKey"),
     (AlreadyExistsError, "PreconditionFailed"),
     (LaterVersionError, "NotImplemented"),
@@ -37,10 +38,11 @@ _TABLE: Final[tuple[tuple[type[GravelerError], str], ...]] = (
     (NotPermittedError, "AccessDenied"),  # the store refuses this process: repeating is useless
     (UnavailableError, "ServiceUnavailable"),
 )
+"""S3's codes of the lake's errors; the first class that matches counts."""
 
 
 def s3_error(error: GravelerError) -> S3Error:
     """Return S3's error for one of the lake's."""
-    code = next((code for kind, code in _TABLE if isinstance(error, kind)), "InternalError")
+    code = next((code for kind, code in CODES if isinstance(error, kind)), "InternalError")
     headers = {"retry-after": "1"} if code in ("SlowDown", "ServiceUnavailable") else {}
     return S3Error(code, str(error), headers=headers)

@@ -26,6 +26,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "InvalidChunkSizeError": 403,
     "InvalidDigest": 400,
     "InvalidLocationConstraint": 400,
+    "InvalidObjectState": 403,
     "InvalidPart": 400,
     "InvalidPartNumber": 416,
     "InvalidPartOrder": 400,
