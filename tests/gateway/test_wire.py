@@ -11,9 +11,10 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from graveler.gateway.control import REGION
+from graveler.gateway.control import REGION, Mount
+from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
-from tests.gateway.support import KEYS, GatewayProcess
+from tests.gateway.support import KEYS, GatewayProcess, running_gateway
 from tests.support.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -87,6 +88,22 @@ def test_a_body_that_is_cut_short_is_not_an_object(
     assert not repository.list_objects("main", prefix="cut").results
 
 
+def test_a_body_that_began_in_another_repository_of_this_name_is_no_object(tmp_path: Path) -> None:
+    with create_folder_lake(tmp_path / "lake") as lake:
+        lake.create_repository("sales", "local://first")
+        with running_gateway(tmp_path / "lake", Mount(bucket="sales", repository="sales", ref="main")) as gateway:
+            headers = signed(gateway, "PUT", "/sales/late", {"content-length": "10", "expect": "100-continue"})
+            with socket.create_connection(("127.0.0.1", gateway.port), PATIENCE) as connection:
+                connection.sendall(head_of("PUT", "/sales/late", headers))
+                assert connection.recv(1 << 16).startswith(b"HTTP/1.1 100")  # it has chosen an address for the bytes
+                lake.delete_repository("sales")
+                lake.create_repository("sales", "local://second")
+                connection.sendall(b"0123456789")
+                answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        assert codes(answer) == [(503, "ServiceUnavailable")]
+        assert not lake.repository("sales").list_objects("main").results
+
+
 @pytest.mark.parametrize("declared", [4, 1000])
 def test_a_body_that_is_refused_midway_has_a_whole_response(gateway: GatewayProcess, declared: int) -> None:
     headers = {
@@ -115,14 +132,14 @@ def test_an_object_that_is_damaged_is_not_sent_as_whole(
     if not entry.address.startswith("local://"):
         repository.store_at(entry.address)[0].delete(repository.store_at(entry.address)[1])
         headers = signed(gateway, "GET", "/sales/damaged")
-        assert codes(exchanged(gateway, head_of("GET", "/sales/damaged", headers)))[0][0] in (404, 500)
+        assert codes(exchanged(gateway, head_of("GET", "/sales/damaged", headers))) == [(403, "InvalidObjectState")]
         return
     path = Path(repository.native("main", entry))
     path.write_bytes(b"x" * 1000)
     headers = signed(gateway, "GET", "/sales/damaged")
     assert codes(exchanged(gateway, head_of("GET", "/sales/damaged", headers))) == [(500, "InternalError")]
     path.unlink()
-    assert codes(exchanged(gateway, head_of("GET", "/sales/damaged", headers)))[0][0] in (404, 500)
+    assert codes(exchanged(gateway, head_of("GET", "/sales/damaged", headers))) == [(403, "InvalidObjectState")]
 
 
 def test_the_bucket_may_stand_in_the_host(gateway: GatewayProcess, s3: "S3Client") -> None:

@@ -14,7 +14,7 @@ from graveler.gateway.protocol.object_headers import (
 from graveler.gateway.protocol.preconditions import copy_condition, write_condition
 from graveler.gateway.reading import stat
 from graveler.gateway.service import Service
-from graveler.gateway.writing import new_address
+from graveler.gateway.writing import new_address, stage
 from graveler.lake.objects.copying import copy_under_condition
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
@@ -91,5 +91,5 @@ async def _copied_bytes(
         entry.metadata if metadata is None else metadata,
     )
     link = Link(branch=location.ref, entry=copied, if_absent=condition.if_absent, if_match=condition.if_match)
-    await service.run(location, link)
+    await stage(service, location, repository, link)
     return copied

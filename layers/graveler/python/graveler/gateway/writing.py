@@ -36,7 +36,7 @@ async def put_object(service: Service, exchange: Exchange) -> None:
             location.path, address, decoder.length, decoder.md5, int(repository.clock.now()), content_type, metadata
         )
         link = Link(branch=location.ref, entry=entry, if_absent=condition.if_absent, if_match=condition.if_match)
-        await service.run(location, link)
+        await stage(service, location, repository, link)
     service.traffic.wrote(entry.size)
     exchange.respond(200, {"etag": f'"{entry.checksum}"', **decoder.checksums})
 
@@ -49,6 +49,23 @@ async def new_address(service: Service, location: Location) -> tuple[OpenReposit
         return opened, opened.new_address(location.ref, location.path)
 
     return await service.call(location, address_in)
+
+
+async def stage(service: Service, location: Location, repository: OpenRepository, link: Link) -> None:
+    """Stage an object whose bytes are in ``repository``, in a block of :meth:`Service.writing`. :class:`S3Error` if its name
+    belongs to another repository by now: the collector of that one knows nothing of the bytes. Otherwise as
+    :meth:`Service.change`."""
+
+    def linked(opened: OpenRepository) -> None:
+        if opened.repository.uid != repository.repository.uid:
+            raise S3Error(
+                "ServiceUnavailable",
+                f"repository {location.repository!r} was deleted, and another one has its name, since this write began; send it "
+                "again",
+            )
+        opened.run(link)
+
+    await service.change(location, linked)
 
 
 async def delete_object(service: Service, exchange: Exchange) -> None:
