@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from graveler.errors import GravelerError
-from graveler.gateway.arrival import known_checksums, read_document, write_body
+from graveler.gateway.arrival import arriving, known_checksums, read_document, write_body
 from graveler.gateway.exchange import Exchange
 from graveler.gateway.lake_errors import s3_error
 from graveler.gateway.mounts import Location
@@ -27,6 +27,9 @@ async def put_object(service: Service, exchange: Exchange) -> None:
     condition = write_condition(exchange.headers)
     content_type, metadata = object_metadata(exchange.headers)
     decoder = BodyDecoder(exchange.head, exchange.payload)
+    if not location.path and not decoder.length:
+        await _mark_branch(service, exchange, location, decoder)
+        return
     with service.writing():
         repository, address = await new_address(service, location)
         objects, key = repository.store_at(address)
@@ -39,6 +42,16 @@ async def put_object(service: Service, exchange: Exchange) -> None:
         await stage(service, location, repository, link)
     service.traffic.wrote(entry.size)
     exchange.respond(200, {"etag": f'"{entry.checksum}"', **decoder.checksums})
+
+
+async def _mark_branch(service: Service, exchange: Exchange, location: Location, decoder: BodyDecoder) -> None:
+    """Respond to the marker of a folder that is a branch itself: clients write one for each folder above their files. It is not
+    stored, as no path is empty; the branch has to be there."""
+    async for piece in arriving(exchange):
+        decoder.feed(piece)
+    decoder.finish()
+    await service.call(location, lambda opened: opened.branch(location.ref))
+    exchange.respond(200, {"etag": f'"{decoder.md5}"', **decoder.checksums})
 
 
 async def new_address(service: Service, location: Location) -> tuple[OpenRepository, str]:
