@@ -227,7 +227,7 @@ def _failure(end: "RunEnd") -> str:
     program = end.program
     assert program is not None
     number = program.signal if program.signal is not None else program.status - 128
-    if program.signal is not None or program.status > 128:
+    if program.signal is not None or number in signal.valid_signals():
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         return f"the program was ended by {name}" if program.status else f"the run was to end by {name}"
     return f"the program ended with {program.status}"
