@@ -24,13 +24,11 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
 from graveler.access.sts import Sts
 from graveler.access.sts_hosts import REGIONS
+from tests.support.certificates import new_certificates
 from tests.support.patience import PATIENCE
 
 ACCOUNT: Final = "123456789012"
@@ -265,30 +263,12 @@ def _error(code: str) -> dict[str, Any]:
 @cache
 def _certificates() -> tuple[ssl.SSLContext, Path]:
     """What a server of AWS's hosts shows, and the file of the authority that vouches for it."""
-    authority, host = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "An authority for tests")])
-    now = datetime.now(UTC)
-
-    def begun(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-        made = x509.CertificateBuilder(name, subject, key.public_key(), x509.random_serial_number())
-        return made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-
-    root = begun(name, authority).add_extension(x509.BasicConstraints(True, None), critical=True)
-    hosts = x509.SubjectAlternativeName([x509.DNSName(one) for one in REGIONS])
-    leaf = begun(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sts.amazonaws.com")]), host).add_extension(
-        hosts, critical=False
-    )
     folder = TemporaryDirectory(prefix="graveler-tests-sts-")
     _KEPT.append(folder)
-    believed, chain = Path(folder.name) / "authority.pem", Path(folder.name) / "host.pem"
-    believed.write_bytes(root.sign(authority, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-    chain.write_bytes(
-        host.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + leaf.sign(authority, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-    )
+    certificates = new_certificates(Path(folder.name), [x509.DNSName(host) for host in REGIONS])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(chain)
-    return context, believed
+    context.load_cert_chain(certificates.chain, certificates.key)
+    return context, certificates.authority
 
 
 _KEPT: Final[list[TemporaryDirectory[str]]] = []
