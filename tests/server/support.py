@@ -173,7 +173,7 @@ def started(folder: Path, *options: str, workers: int = 2, key: bool = True) -> 
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
-        assert line, f"the server did not start:\n{errors.read_text()}"
+        assert line.startswith("{"), f"the server did not start: {line}\n{errors.read_text()}"
         said = json.loads(line)
         yield Running(process, said["url"], said["data_url"], folder / "lake", errors, said["s3_url"])
     finally:
