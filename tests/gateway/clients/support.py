@@ -158,7 +158,7 @@ class ServedLake(Struct, frozen=True):
         if self.authority is None:
             return variables
         secure = {name: value.replace("http://", "https://") for name, value in variables.items()}
-        trusted = dict.fromkeys(("AWS_CA_BUNDLE", "SSL_CERT_FILE", "CA_CERT_FILE"), str(self.authority))
+        trusted = dict.fromkeys(("AWS_CA_BUNDLE", "SSL_CERT_FILE"), str(self.authority))
         return {**secure, **trusted, "DUCKDB_S3_USE_SSL": "true"}
 
 

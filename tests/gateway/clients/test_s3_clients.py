@@ -5,6 +5,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from cryptography import x509
 
 from tests.gateway.clients.support import (
@@ -26,7 +27,7 @@ BY_TLS = ("obstore",)
 """Clients that `make test` also runs on S3 and DynamoDB, behind a server, and by TLS; `make test-all` runs all."""
 
 
-def clients(*names: str) -> list[object]:
+def clients(*names: str) -> list[ParameterSet]:
     """All clients, those that are not named marked for `make test-all`."""
     return [
         pytest.param(client, id=client.name, marks=() if client.name in names else pytest.mark.ci)
@@ -56,7 +57,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ClientLak
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ClientLake, ServedLake]]:
     folder = tmp_path_factory.mktemp("secured")
     lake = folder_lake(folder / "lake")
-    hosts = [x509.DNSName("localhost"), x509.DNSName("*.localhost"), x509.IPAddress(IPv4Address("127.0.0.1"))]
+    hosts = [x509.DNSName("localhost"), x509.DNSName("sales.localhost"), x509.IPAddress(IPv4Address("127.0.0.1"))]
     with serving(lake, folder, new_certificates(folder, hosts)) as server:
         yield lake, server
 
@@ -92,7 +93,8 @@ def test_a_client_is_served(served: tuple[ClientLake, ServedLake], client: S3Cli
     check_objects(lake, client)
 
 
-@pytest.mark.parametrize("client", clients(*BY_TLS))
+# None of the variables that name an authority is for DuckDB.
+@pytest.mark.parametrize("client", [param for param in clients(*BY_TLS) if param.id != "duckdb"])
 def test_a_client_is_served_by_tls(secured: tuple[ClientLake, ServedLake], client: S3Client, tmp_path: Path) -> None:
     lake, server = secured
     server.run(client, tmp_path)
