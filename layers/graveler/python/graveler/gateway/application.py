@@ -78,7 +78,7 @@ class GatewayApplication:
         source = scope.client.rpartition(":")[0]
         exchange: Exchange | None = None
         try:
-            exchange = await self._authenticated(head, channel, request_id, source)
+            exchange = await self._authenticated(head, channel, request_id, scope.scheme, source)
             handler = _HANDLERS.get(exchange.operation)
             if handler is None:
                 await buckets.plain_bucket(self._service, exchange)
@@ -89,7 +89,7 @@ class GatewayApplication:
         if exchange is not None and exchange.operation in _CHANGES:
             self._note(exchange, source)
 
-    async def _authenticated(self, head: Head, channel: Channel, request_id: str, source: str) -> Exchange:
+    async def _authenticated(self, head: Head, channel: Channel, request_id: str, scheme: str, source: str) -> Exchange:
         """Return the request with its caller. :class:`S3Error` for one that is not signed as S3 demands."""
         if sum(len(name) + len(value) for name, value in head.headers.items()) > MAX_HEADERS:
             raise S3Error("MaxMessageLengthExceeded", f"the headers have more than {MAX_HEADERS:,} bytes in total")
@@ -110,7 +110,7 @@ class GatewayApplication:
             if error.code == "SignatureDoesNotMatch":
                 self._signers.note_failure(claim.access_key_id, source)
             raise
-        return Exchange(channel, head, operation, bucket, key, signer.identity, payload, request_id)
+        return Exchange(channel, head, operation, bucket, key, signer.identity, payload, request_id, scheme)
 
     async def _refuse(
         self, channel: Channel, head: Head, exchange: Exchange | None, request_id: str, failure: Exception
