@@ -123,8 +123,8 @@ async def boto3(objects: S3Objects) -> None:
 
 
 async def obstore(url: str) -> None:
-    from obstore import get_async, get_range_async, put_async  # type: ignore[import-not-found]
-    from obstore.store import S3Store  # type: ignore[import-not-found]
+    from obstore import get_async, get_range_async, put_async
+    from obstore.store import S3Store
 
     store: Any = S3Store("bucket", endpoint=url, region="eu-west-1", client_options={"allow_http": True})
     data = bytes(SIZE)
