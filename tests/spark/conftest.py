@@ -59,8 +59,9 @@ def spark() -> Iterator[SparkSession]:
         "graveler tests",
         spark__sql__shuffle__partitions="4",
         spark__jars=jars,
-        # Nothing runs here for long enough that Java's second compiler is worth its time: half of the processor's.
-        spark__driver__extraJavaOptions="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Nothing runs here for long enough that Java's second compiler is worth its time: half of the processor's. Without that
+        # compiler Java reserves a fifth of the space for compiled code, which these tests fill.
+        spark__driver__extraJavaOptions="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     )
     session.sparkContext.setLogLevel("ERROR")
     yield session
