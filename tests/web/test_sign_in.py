@@ -1,17 +1,38 @@
 """Signing in and out."""
 
+import json
 import re
+import subprocess
+import sys
+from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from tests.server.support import KEY_ID, SECRET
+from tests.server.support import KEY_ID, SECRET, Running
 from tests.web.conftest import Visit, open_visit
 
+Key = dict[str, str]
+CreateKey = Callable[[str, str], Key]
 
-def enter_key(page: Page) -> None:
+
+@pytest.fixture
+def create_key(site: Running) -> CreateKey:
+    """Creates a key for a name and a role."""
+
+    def create(name: str, role: str) -> Key:
+        command = [sys.executable, "-m", "graveler.cli", "keys", "create", name, "--role", role, "--json"]
+        done = subprocess.run([*command, "--lake", site.lake], capture_output=True, text=True, check=True)
+        key: Key = json.loads(done.stdout)
+        return key
+
+    return create
+
+
+def enter_key(page: Page, key_id: str = KEY_ID, secret: str = SECRET) -> None:
     """Fill in the form, and send it by Enter."""
-    page.get_by_label("Access key ID").fill(KEY_ID)
-    page.get_by_label("Secret access key").fill(SECRET)
+    page.get_by_label("Access key ID").fill(key_id)
+    page.get_by_label("Secret access key").fill(secret)
     page.keyboard.press("Enter")
 
 
@@ -78,3 +99,32 @@ def test_the_page_stores_nothing_but_looks(visit: Visit) -> None:
     assert page.evaluate("sessionStorage.length") == 0
     page.reload()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_a_key_that_is_revoked_ends_what_its_user_looks_at(stranger: Visit, create_key: CreateKey) -> None:
+    key = create_key("bo", "writer")
+    page = stranger.go("/repositories/sales/objects?ref=main")
+    enter_key(page, key["access_key_id"], key["secret_access_key"])
+    page.get_by_role("link", name="events/", exact=True).wait_for()
+    stranger.call("DELETE", f"/auth/users/bo/credentials/{key['access_key_id']}")
+    # Columns of the folder may ask first, and have a dialog over the link.
+    page.get_by_role("link", name="events/", exact=True).dispatch_event("click")
+    page.get_by_role("dialog", name="Sign in").wait_for()
+    enter_key(page, key["access_key_id"], key["secret_access_key"])
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("error authenticating request")
+    enter_key(page)
+    page.get_by_role("link", name="day=2026-11-02/").wait_for()
+    expect(page.locator(".user summary")).not_to_contain_text("bo")
+
+
+def test_tabs_have_one_user_and_all_show_which(visit: Visit, create_key: CreateKey) -> None:
+    key = create_key("ro", "reader")
+    page = visit.go("/repositories/sales/branches")
+    page.get_by_role("button", name="New branch").wait_for()
+    other = open_visit(page.context, visit.site)
+    other.go("/repositories").locator(".user summary").click()
+    other.page.get_by_role("button", name="Sign out").click()
+    enter_key(other.page, key["access_key_id"], key["secret_access_key"])
+    expect(page.locator(".user summary")).to_contain_text("ro")
+    expect(page.get_by_role("button", name="New branch")).to_have_count(0)
+    assert not other.errors

@@ -62,6 +62,19 @@ def test_parquet_is_read_by_presigned_ranges_and_downloaded_by_a_redirect(
     assert site.store.requests[-1][:2] == ("GET", "")  # the function's answer led to the store
 
 
+def test_a_url_that_expired_while_one_looked_is_asked_for_again(visit: Visit, site: DeployedSite) -> None:
+    page = visit.go(PARQUET)
+    expect(page.get_by_role("table").first).to_contain_text("11.5")
+    refused: list[int] = []
+    page.on("response", lambda response: refused.append(response.status) if response.status == 403 else None)
+    site.store.expired = 1
+    page.get_by_label("Jump to row").fill("300001")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("table").first).to_contain_text("150010.5")
+    assert refused == [403]
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def test_the_bucket_lets_no_other_page_read_a_presigned_url(visit: Visit, site: DeployedSite) -> None:
     site.store.requests.clear()
     visit.go(PARQUET)

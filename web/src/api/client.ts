@@ -4,7 +4,7 @@
  * At most six are in flight. A GET that is refused with 429 or 503 is sent once more, after the pause that `Retry-After` asks for.
  * A request that is refused with 401 waits for a sign-in, if the page offers one, and is then sent again: nothing on the page is lost.
  */
-import { ApiError, UnreachableError } from "./errors";
+import { ApiError, RefusedUploadError, UnreachableError } from "./errors";
 
 const MOST_AT_ONCE = 6;
 const LONGEST_PAUSE_SECONDS = 30;
@@ -99,7 +99,10 @@ export function putBytes(
       if (upload.status >= 200 && upload.status < 300) resolve(upload.getResponseHeader("etag")?.replaceAll('"', "") ?? "");
       else reject(new ApiError(upload.status, storeSentence(upload.responseText), "", "", {}));
     };
-    upload.onerror = () => reject(new UnreachableError(new URL(address, document.baseURI).origin));
+    upload.onerror = () => {
+      const { origin } = new URL(address, document.baseURI);
+      reject(origin === location.origin ? new UnreachableError(origin) : new RefusedUploadError(origin));
+    };
     upload.onabort = () => reject(new DOMException("the upload was cancelled", "AbortError"));
     signal?.addEventListener("abort", abort);
     upload.send(body);

@@ -27,6 +27,17 @@ export class UnreachableError extends Error {
   }
 }
 
+/** A store did not let this page write; the browser does not say why. */
+export class RefusedUploadError extends Error {
+  constructor(readonly store: string) {
+    super(
+      `The store at ${store} took no upload from this page. It does not answer, or its CORS rules do not name ${location.origin}. ` +
+        "`graveler put` needs no such rule.",
+    );
+    this.name = "RefusedUploadError";
+  }
+}
+
 /** Returns whether the failure means only that nobody waits for the answer any more. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";

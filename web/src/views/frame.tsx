@@ -12,7 +12,7 @@ import { GoTo } from "./go-to";
 import { KeyList } from "./key-list";
 import { RefBar } from "./ref-bar";
 import { SECTIONS } from "./sections";
-import { askToSignIn, onSignInElsewhere, user } from "./session";
+import { askToSignIn, user } from "./session";
 import { type ShownRef, ShownRefContext, useLoadedRef, useShownRef } from "./shown-ref";
 import { SignInOver } from "./sign-in";
 import { UncommittedCount } from "./uncommitted-count";
@@ -70,7 +70,6 @@ function useSignIn(): (() => void) | undefined {
     });
     return () => onSignInNeeded(undefined);
   }, []);
-  useEffect(() => onSignInElsewhere(() => signedIn?.()), [signedIn]);
   return signedIn;
 }
 

@@ -1,6 +1,6 @@
 /** Signing in with an access key, or with the address that `graveler ui` shows: as a screen, and over a page whose session has ended. */
 import { useEffect, useState } from "preact/hooks";
-import { getCapabilities, login, loginByCode } from "../api/endpoints";
+import { getCapabilities, getUser, login, loginByCode } from "../api/endpoints";
 import { type Address, safeNext } from "../model/addresses";
 import { Failure } from "../parts/basics";
 import { Dialog } from "../parts/dialog";
@@ -17,13 +17,11 @@ export function SignIn({ address }: { readonly address: Address }) {
     announceSignIn();
     leave();
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `leave` depends on `next` only.
-  useEffect(() => onSignInElsewhere(leave), [next]);
   const [code] = useState(takeCode);
   return (
     <main class="sign-in">
       <h1>graveler</h1>
-      {code ? <CodeSignIn code={code} done={done} /> : <Form done={done} />}
+      {code ? <CodeSignIn code={code} done={done} /> : <Form done={done} elsewhere={leave} />}
     </main>
   );
 }
@@ -38,6 +36,7 @@ export function SignInOver({ done }: { readonly done: () => void }) {
           announceSignIn();
           done();
         }}
+        elsewhere={done}
       />
     </Dialog>
   );
@@ -54,14 +53,30 @@ function CodeSignIn({ code, done }: { readonly code: string; readonly done: () =
   const [error, setError] = useState<unknown>();
   // biome-ignore lint/correctness/useExhaustiveDependencies: the code is good once.
   useEffect(() => {
-    loginByCode(code).then(done, setError);
+    // An address that is opened once more in the browser that it signed in leads on.
+    loginByCode(code)
+      .catch((failure: unknown) =>
+        getUser().catch(() => {
+          throw failure;
+        }),
+      )
+      .then(done, setError);
   }, []);
   return error === undefined ? <p role="status">Signing in…</p> : <Failure error={error} />;
 }
 
-function Form({ done }: { readonly done: () => void }) {
+interface FormProps {
+  readonly done: () => void;
+  /** Called when somebody signs in in another tab. */
+  readonly elsewhere: () => void;
+}
+
+function Form({ done, elsewhere }: FormProps) {
   const capabilities = useResource("capabilities", getCapabilities);
-  if (capabilities.value?.access_keys !== false) return <KeyForm done={done} />;
+  const keys = capabilities.value?.access_keys !== false;
+  // A session of `graveler ui` ends with its process, and the next one may show another lake: what was meant for this one is not sent there.
+  useEffect(() => onSignInElsewhere(keys ? elsewhere : () => location.reload()), [keys, elsewhere]);
+  if (keys) return <KeyForm done={done} />;
   return (
     <p>
       This is the page of <code>graveler ui</code>, which signs in by the address that it shows, once. Run it again for another
