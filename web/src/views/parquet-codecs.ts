@@ -1,11 +1,8 @@
 /** The codecs of Parquet's pages, in JavaScript: the page's policy runs no WebAssembly. */
-import { Gunzip, gunzipSync } from "fflate";
+import { gunzipSync } from "fflate";
 import { decompress as decompressZstd } from "fzstd";
 import { type Compressors, snappyUncompress } from "hyparquet";
-import { decompressLz4, decompressLz4Raw } from "../model/lz4";
-import { snappyBeginning } from "../model/parquet-beginnings";
 import { size } from "../model/text";
-import { frameOfBeginning } from "../model/zstd-frames";
 
 type Decompress = NonNullable<Compressors["ZSTD"]>;
 
@@ -17,8 +14,13 @@ const CODECS: Readonly<Record<string, Decompress>> = {
   },
   GZIP: (input, length) => gunzipSync(input, { out: new Uint8Array(length) }),
   ZSTD: (input, length) => decompressZstd(input, new Uint8Array(length)),
-  LZ4: decompressLz4,
-  LZ4_RAW: decompressLz4Raw,
+};
+
+/** Codecs that few files have, which are loaded with the first one. */
+const RARE: Readonly<Record<string, () => Promise<Decompress>>> = {
+  BROTLI: async () => (await import("./brotli")).decompressBrotli,
+  LZ4: async () => (await import("../model/lz4")).decompressLz4,
+  LZ4_RAW: async () => (await import("../model/lz4")).decompressLz4Raw,
 };
 
 /**
@@ -27,7 +29,7 @@ const CODECS: Readonly<Record<string, Decompress>> = {
  */
 export async function compressorsOf(codec: string | undefined, most: number): Promise<Compressors> {
   if (codec === undefined || codec === "UNCOMPRESSED") return {};
-  const decompress = codec === "BROTLI" ? (await import("./brotli")).decompressBrotli : CODECS[codec];
+  const decompress = CODECS[codec] ?? (await RARE[codec]?.());
   if (!decompress)
     throw new Error(`it is compressed with ${codec}, and the page reads Snappy, gzip, Zstandard, Brotli and LZ4`);
   let sum = 0;
@@ -39,34 +41,3 @@ export async function compressorsOf(codec: string | undefined, most: number): Pr
   };
   return { [codec]: limited };
 }
-
-/** Returns the first bytes, about `most` of them, that the beginning of a compressed page has. */
-type Beginning = (input: Uint8Array, most: number) => Uint8Array;
-
-const PIECE_BYTES = 1 << 10;
-
-function gzipBeginning(input: Uint8Array, most: number): Uint8Array {
-  const output = new Uint8Array(most);
-  let length = 0;
-  const stream = new Gunzip((bytes) => {
-    const fitting = bytes.subarray(0, most - length);
-    output.set(fitting, length);
-    length += fitting.length;
-  });
-  for (let place = 0; place < input.length && length < most; place += PIECE_BYTES)
-    stream.push(input.slice(place, place + PIECE_BYTES));
-  return output.subarray(0, length);
-}
-
-function zstdBeginning(input: Uint8Array, most: number): Uint8Array {
-  const frame = frameOfBeginning(input, most);
-  return frame ? decompressZstd(frame) : new Uint8Array();
-}
-
-/** What decompresses beginnings of pages, by codec. The others' pages are read as a whole. */
-export const BEGINNINGS: Readonly<Record<string, Beginning>> = {
-  UNCOMPRESSED: (input) => input,
-  SNAPPY: snappyBeginning,
-  GZIP: gzipBeginning,
-  ZSTD: zstdBeginning,
-};

@@ -14,23 +14,19 @@ import {
   type RowGroup,
   type SchemaElement,
 } from "hyparquet";
-import { firstRows, type Layout, PLAIN, pageOf, plainEnd } from "../model/parquet-beginnings";
 import { footerRange, type TopColumn, topColumns } from "../model/parquet-file";
-import { type PageHeader, readPageHeader } from "../model/parquet-pages";
+import { readPageHeader } from "../model/parquet-pages";
 import { size } from "../model/text";
-import { BEGINNINGS, compressorsOf } from "./parquet-codecs";
+import { compressorsOf } from "./parquet-codecs";
 
+/** Loaded while the footer is read. */
+const FIRST_PAGES = import("./first-pages");
 const TAIL_BYTES = 64 << 10;
 const SMALL_CHUNK_BYTES = 128 << 10;
 const MOST_AT_ONCE_BYTES = 1 << 20;
 const HEADER_BYTES = 4 << 10;
 /** How many rows are looked for at the beginnings of pages; for more, pages are read as a whole. */
 const MOST_FIRST_ROWS = 1000;
-/** How much of a page is read first, with its header, in search of its first rows. */
-const BEGINNING_BYTES = 8 << 10;
-const MOST_BEGINNING_BYTES = 1 << 20;
-const GROWTH = 4;
-const MOST_EXPANSION = 8;
 const MOST_HEADER_BYTES = 1 << 20;
 
 /** How much of a column is read at once, as it is stored and uncompressed. */
@@ -136,8 +132,9 @@ async function readColumn(
   const flat = column.elements.length === 1 && column.elements[0]?.repetition_type !== "REPEATED";
   const [chunk] = chunksOf(group, column);
   if (flat && start === 0 && end <= MOST_FIRST_ROWS && chunk?.meta_data && !chunk.crypto_metadata) {
-    const page = await readFirstPage(file, chunk.meta_data, column.elements[0] as SchemaElement, end);
-    if (page) return parsedRows(memoryFile(page), metadata, withPage(group, chunk.meta_data, page, end), column, [0, end], {});
+    const { readFirstPage } = await FIRST_PAGES;
+    const first = await readFirstPage(file, chunk.meta_data, column.elements[0] as SchemaElement, end);
+    if (first) return parsedRows(first.file, metadata, first.group, column, [0, end], {});
   }
   const compressors: Compressors = {};
   const chunks = await Promise.all(
@@ -198,97 +195,6 @@ function asStored(element: SchemaElement): SchemaElement {
   if (element.num_children || element.converted_type === "UTF8" || element.logical_type?.type === "STRING") return element;
   const { converted_type: _converted, logical_type: _logical, ...stored } = element;
   return stored;
-}
-
-/**
- * Returns a page with the first rows of a column's part, from the beginnings of its dictionary and its first page; undefined where these have
- * to be read as a whole: short ones, and those whose encoding or codec has no beginning that could be read by itself.
- */
-async function readFirstPage(
-  file: AsyncBuffer,
-  meta: ColumnMeta,
-  element: SchemaElement,
-  rows: number,
-): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  const [start, end] = spanOf(meta);
-  const layout = layoutOf(element);
-  const decompress = BEGINNINGS[meta.codec];
-  if (end - start <= 2 * BEGINNING_BYTES || start < 0 || end > file.byteLength || !decompress || !layout) return undefined;
-  const top = await beginningAt(file, start, end);
-  const dictionary = top?.header.kind === DICTIONARY_PAGE ? top : undefined;
-  const data = dictionary ? await beginningAt(file, dictionary.end, end) : top;
-  if (data?.header.kind !== DATA_PAGE || data.header.values < rows) return undefined;
-  const optional = element.repetition_type === "OPTIONAL";
-  const { encoding } = data.header;
-  const found = await grown(file, data, decompress, (page) =>
-    firstRows(page, { encoding, rows, optional, layout }, async (values) =>
-      dictionary && (dictionary.header.encoding === PLAIN || dictionary.header.encoding === PLAIN_DICTIONARY)
-        ? grown(file, dictionary, decompress, async (entries) =>
-            plainEnd(entries, 0, values, layout) === undefined ? undefined : entries,
-          )
-        : undefined,
-    ),
-  );
-  return found && pageOf(found, rows);
-}
-
-const DATA_PAGE = 0;
-const DICTIONARY_PAGE = 2;
-const PLAIN_DICTIONARY = 2;
-
-function layoutOf({ type, type_length }: SchemaElement): Layout | undefined {
-  if (type === "FIXED_LEN_BYTE_ARRAY") return type_length && type_length > 0 ? type_length : undefined;
-  return (
-    type && ({ BOOLEAN: "bits", INT32: 4, INT64: 8, INT96: 12, FLOAT: 4, DOUBLE: 8, BYTE_ARRAY: "lengths" } as const)[type]
-  );
-}
-
-interface PageBeginning {
-  readonly header: PageHeader;
-  /** Where the page's contents are in the file. */
-  readonly start: number;
-  readonly end: number;
-}
-
-async function beginningAt(file: AsyncBuffer, place: number, chunkEnd: number): Promise<PageBeginning | undefined> {
-  const header = readPageHeader(new Uint8Array(await file.slice(place, Math.min(place + BEGINNING_BYTES, chunkEnd))));
-  if (!header) return undefined;
-  const start = place + header.headerBytes;
-  const end = start + header.compressedBytes;
-  return end <= chunkEnd ? { header, start, end } : undefined;
-}
-
-/** Reads more and more of a page until `find` finds what it looks for; undefined if a mebibyte of it is not enough. */
-async function grown<T>(
-  file: AsyncBuffer,
-  { header, start, end }: PageBeginning,
-  decompress: (input: Uint8Array, most: number) => Uint8Array,
-  find: (page: Uint8Array) => Promise<T | undefined>,
-): Promise<T | undefined> {
-  for (let most = BEGINNING_BYTES - header.headerBytes; most > 0 && most <= MOST_BEGINNING_BYTES; most *= GROWTH) {
-    const bytes = Math.min(most, end - start);
-    const input = new Uint8Array(await file.slice(start, start + bytes));
-    const found = await find(decompress(input, Math.min(bytes * MOST_EXPANSION, header.uncompressedBytes)));
-    if (found !== undefined || bytes < most) return found;
-  }
-  return undefined;
-}
-
-function memoryFile(bytes: Uint8Array<ArrayBuffer>): AsyncBuffer {
-  return { byteLength: bytes.length, slice: (start, end) => bytes.buffer.slice(start, end) };
-}
-
-/** Returns a row group with one column, whose rows are in one uncompressed page at the beginning of the file. */
-function withPage(group: RowGroup, meta: ColumnMeta, page: Uint8Array, rows: number): RowGroup {
-  const { dictionary_page_offset: _dictionary, ...others } = meta;
-  const meta_data: ColumnMeta = {
-    ...others,
-    codec: "UNCOMPRESSED",
-    num_values: BigInt(rows),
-    data_page_offset: 0n,
-    total_compressed_size: BigInt(page.length),
-  };
-  return { ...group, num_rows: BigInt(rows), columns: [{ file_offset: 0n, meta_data }] };
 }
 
 /**

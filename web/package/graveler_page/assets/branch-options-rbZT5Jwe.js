@@ -1,1 +1,0 @@
-import{b as e}from"./endpoints-B9yegOxs.js";import{t,v as n}from"./resource-DLwpuGOQ.js";var r=1e3;function i({repository:i,id:a}){let o=t(i,t=>e(i,{amount:r},t));return n(`datalist`,{id:a,children:o.value?.results.map(e=>n(`option`,{value:e.id},e.id))})}export{i as t};
