@@ -1,0 +1,1 @@
+import{b as e}from"./endpoints-d_khhmSl.js";import{t}from"./resource-DmQuWRJe.js";import{_ as n}from"./basics-IiNiq6wi.js";var r=1e3;function i({repository:i,id:a}){let o=t(i,t=>e(i,{amount:r},t));return n(`datalist`,{id:a,children:o.value?.results.map(e=>n(`option`,{value:e.id},e.id))})}export{i as t};
