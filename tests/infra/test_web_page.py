@@ -34,7 +34,7 @@ def test_the_stories_of_the_page(deployed: Deployed, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=4 * PATIENCE,
     )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 

@@ -90,9 +90,8 @@ def test_the_bucket_lets_no_other_page_read_a_presigned_url(visit: Visit, site: 
 def test_a_comparison_shows_what_would_change(visit: Visit) -> None:
     page = visit.go("/repositories/orders/compare?ref=main&compare=fix&mode=two")
     page.get_by_role("link", name="prices.csv").or_(page.get_by_role("button", name="prices.csv")).first.click()
-    main = page.locator("main")
-    expect(main).to_contain_text("2,220", timeout=PATIENCE_MS)
-    expect(main).to_contain_text("2,250", timeout=PATIENCE_MS)
+    expect(page.get_by_role("deletion")).to_have_text("220", timeout=PATIENCE_MS)
+    expect(page.get_by_role("insertion")).to_have_text("250")
 
 
 def test_a_conflict_is_decided_and_merged(visit: Visit, site: DeployedSite) -> None:
