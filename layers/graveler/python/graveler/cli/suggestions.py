@@ -21,7 +21,7 @@ _EXPORT: Final = "`graveler export` writes a ref's files to a folder and keeps i
 _SQL: Final = "use `graveler sql`, which reads tables, objects and history"
 _KEYS: Final = "use `graveler principals` or `graveler keys`"
 _PIPELINE: Final = (
-    "graveler runs no pipelines: run the command yourself, then `graveler put` and `graveler commit` its results"
+    "graveler runs no pipelines; start a step with `graveler run`, which publishes all of its writes, or none"
 )
 _HOOKS: Final = "no command runs on a commit or a merge; check a branch, then merge it: `graveler merge`"
 
@@ -72,7 +72,6 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "repro": _PIPELINE,
     "repos": "use `graveler repo list`",
     "rev-parse": _SHOW,
-    "run": _PIPELINE,
     "setup": _CREATE_LAKE,
     "squash": "use `graveler merge --squash`",
     "stage": _ADD,

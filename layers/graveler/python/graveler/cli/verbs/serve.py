@@ -215,8 +215,8 @@ def serve(
     an error instead of the object, or, if part of it has been sent, a broken connection. S3's presigned URLs bypass the server;
     graveler's own clients verify size and MD5 themselves.
 
-    With --s3-port, clients of S3 read and write branches, too, with access keys that were made for it (`graveler keys create
-    --s3`).
+    With --s3-port, clients of S3 read and write branches, too, with access keys that were made for it:
+    `graveler keys create --s3`.
 
     With --aws-login, AWS principals that a rule allows (`graveler principals`) can log in without an access key.
 

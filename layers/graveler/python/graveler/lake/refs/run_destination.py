@@ -4,10 +4,12 @@ A program of a run may reach the lake past its gateway, by the command line or a
 destination would not belong to the run's transaction, and would stay if that fails.
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from graveler.errors import ForbiddenError
-from graveler.requests.base import Request
+
+if TYPE_CHECKING:
+    from graveler.requests.base import Request  # msgspec, which help does without
 
 DESTINATIONS: Final[set[tuple[str, str]]] = set()
 """Identities of repositories, each with the name of a branch."""
@@ -26,7 +28,7 @@ def protect_destination(text: str) -> None:
     DESTINATIONS.add((identity, branch))
 
 
-def expect_elsewhere(identity: str, request: Request[Any]) -> None:
+def expect_elsewhere(identity: str, request: "Request[Any]") -> None:
     """Raise :class:`ForbiddenError` for a request that changes the destination of a run. No request."""
     for field in request.changes:
         branch = getattr(request, field)
