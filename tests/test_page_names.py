@@ -52,6 +52,7 @@ OTHERS: Final = {
     "processingTime": "Spark",
     "prometheus_client": "a library that is not used",
     "protected_hardlinks": "Linux",
+    "s3_url_style": "DuckDB",
     "typing_extensions": "a library",
 }
 """Names of other programs, each with whose it is. A name that a page gets right, and that is in no source file, goes here."""
@@ -59,6 +60,7 @@ OPTIONS_OF_OTHERS: Final = {
     "--auth-parameters": "aws",
     "--authorization-type": "aws",
     "--custom-permissions-boundary": "cdk",
+    "--download": "rclone",
     "--exclusively": "cdk",
     "--execution-role-arn": "aws",
     "--pre-sign": "lakectl",

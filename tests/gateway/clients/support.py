@@ -51,7 +51,7 @@ class S3Client(Struct, frozen=True):
 
 S3_CLIENTS: Final = (
     S3Client("boto3", "", ("copied", "large")),
-    S3Client("awscli", CLIENTS, ("copied", "moved", "piped", "tree/deep/two é +", "tree/large")),
+    S3Client("awscli", CLIENTS, ("copied", "moved", "piped", "tree/large")),
     S3Client("s3fs", CLIENTS, ("copied", "frame.parquet", "large")),
     S3Client(
         "pyarrow",

@@ -13,7 +13,8 @@ import pytest
 from graveler.gateway.run.supervision import ProgramEnd, ProgramNotStartedError, run_to_end
 
 _SUPERVISE = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # a shell's job in the background ignores it
 from graveler.gateway.run.supervision import run_to_end
 end = run_to_end(sys.argv[1:], os.environ)
 print("ended", end.status, end.signal, end.exit_status, flush=True)

@@ -51,8 +51,8 @@ class JobMounts:
         if mount is None:
             raise S3Error(
                 "NoSuchBucket",
-                f"bucket {bucket!r} is not served to this program; it may use {', '.join(map(repr, self._mounts))}. Give "
-                f"`graveler run` --bucket {bucket} to show the repository under that name too",
+                f"bucket {bucket!r} is not served to this program; it may use {', '.join(map(repr, self._mounts))}. The "
+                "run can give the repository further names as a bucket",
                 fields={"BucketName": bucket},
             )
         return mount

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from graveler.system.temporary_files import own_folder
 if TYPE_CHECKING:
     from graveler.access.keys import KeyWithSecret
     from graveler.gateway.listener import Listener
+    from graveler.gateway.served import ServedGateway
 
 
 def serve(
@@ -241,7 +242,6 @@ def serve(
     from graveler.server.configuration import SecretVariables, ServerSettings, parse_base_path
 
     try:
-        from graveler.gateway.served import DOMAINS, ServedGateway
         from graveler.server.cors import CrossOrigin
         from graveler.server.listening import listening_port
         from graveler.server.serve import serve as run
@@ -291,9 +291,7 @@ def serve(
     ):
         url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         s3_url = None if s3_listener is None else s3_listener.url
-        companion = (
-            None if s3_listener is None else ServedGateway(listener=s3_listener, domains=tuple(s3_domain or DOMAINS))
-        )
+        companion = None if s3_listener is None else _s3_gateway(s3_listener, s3_domain or ())
         settings = ServerSettings(
             lake=location,
             metrics=Path(metrics),
@@ -347,6 +345,13 @@ def _s3_listener(
         return
     with listening_port(host, port) as chosen:
         yield Listener(host=host, port=chosen, certificate=certificate, certificate_key=certificate_key)
+
+
+def _s3_gateway(listener: "Listener", domains: Sequence[str]) -> "ServedGateway":
+    """Return the gateway that each worker starts."""
+    from graveler.gateway.served import DOMAINS, ServedGateway
+
+    return ServedGateway(listener=listener, domains=tuple(domains or DOMAINS))
 
 
 def _named(
