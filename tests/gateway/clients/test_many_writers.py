@@ -26,7 +26,10 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield running
 
 
-@pytest.mark.parametrize("client", ["deltalake", "pylance", "icechunk"])
+@pytest.mark.parametrize(
+    "client",
+    ["deltalake", pytest.param("pylance", marks=pytest.mark.ci), pytest.param("icechunk", marks=pytest.mark.ci)],
+)
 def test_no_version_is_lost(server: ServedLake, client: str, tmp_path: Path) -> None:
     run = partial(run_writers, server, tmp_path, client, WRITERS, COMMITS)
     if not ALONE:

@@ -10,6 +10,8 @@ from graveler.sdk.lake import open_lake
 from tests.gateway.run.support import Place, program
 from tests.support.lakes_on_aws import new_lake_on_aws
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def aws(tmp_path: Path) -> Iterator[tuple[Place, "graveler.Branch"]]:
