@@ -1,7 +1,6 @@
 """Bodies on their way into a store: decoded, hashed and written as they arrive."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Final
@@ -15,7 +14,6 @@ from graveler.server.bodies import LINGER_SECONDS
 from graveler.server.threads import Threads
 from graveler.storage.objects.port import StoredObject
 
-_MD5: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _IN_LOOP: Final = 16 << 10
 """Bytes that the event loop decodes and hashes by itself, in some 30 µs: handing them to a thread takes longer."""
 
@@ -40,20 +38,14 @@ async def arriving(exchange: Exchange) -> AsyncIterator[bytes]:
 
 async def write_body(exchange: Exchange, decoder: BodyDecoder, writer: Writer, disk: Threads) -> StoredObject:
     """Write a request's body, and return the object once the store has it. If anything fails, the writer is aborted: of a body
-    that is incomplete, or not what its head or its trailer says, nothing is stored under its name. :class:`S3Error`, also if the
-    store names another MD5 than that of the bytes that arrived."""
+    that is incomplete, or not what its head or its trailer says, nothing is stored under its name. :class:`S3Error`."""
     async with writer:
         async for piece in arriving(exchange):
             data = decoder.feed(piece) if len(piece) <= _IN_LOOP else await disk.run(decoder.feed, piece)
             if data:
                 await writer.write(data)
         decoder.finish()
-        stored = await writer.finish()
-    if not stored.encrypted and _MD5.fullmatch(stored.etag) and stored.etag != decoder.md5:
-        raise S3Error(
-            "ServiceUnavailable", f"the store has other bytes of {stored.key} than were sent; send them again"
-        )
-    return stored
+        return await writer.finish()
 
 
 def known_checksums(decoder: BodyDecoder) -> Mapping[str, str]:
