@@ -220,9 +220,9 @@ def test_of_writes_on_one_etag_one_wins(call: Client) -> None:
     missing = call("POST", BRANCH + "/objects", {"path": "a"}, b"1", {"If-Match": "*"})
     assert (missing.status, missing.json()["code"]) == (404, "object_not_found")
     put(call, "a", b"1")
-    seen = {"If-Match": get(call, "a").headers["etag"]}
-    assert call("POST", BRANCH + "/objects", {"path": "a"}, b"2", seen).status == 201
-    refused = call("POST", BRANCH + "/objects", {"path": "a"}, b"3", seen)
+    expected_etag = {"If-Match": get(call, "a").headers["etag"]}
+    assert call("POST", BRANCH + "/objects", {"path": "a"}, b"2", expected_etag).status == 201
+    refused = call("POST", BRANCH + "/objects", {"path": "a"}, b"3", expected_etag)
     assert (refused.status, refused.json()["code"]) == (412, "object_changed")
     assert get(call, "a").body == b"2"
     assert call("POST", BRANCH + "/objects", {"path": "a"}, b"4", {"If-Match": "*"}).status == 201
@@ -231,14 +231,14 @@ def test_of_writes_on_one_etag_one_wins(call: Client) -> None:
 
 def test_of_deletes_on_one_etag_one_wins(call: Client) -> None:
     put(call, "a", b"1")
-    seen = {"If-Match": get(call, "a").headers["etag"]}
+    expected_etag = {"If-Match": get(call, "a").headers["etag"]}
     put(call, "a", b"2")
-    assert call("DELETE", BRANCH + "/objects", {"path": "a"}, headers=seen).status == 412
+    assert call("DELETE", BRANCH + "/objects", {"path": "a"}, headers=expected_etag).status == 412
     assert get(call, "a").body == b"2"
-    seen = {"If-Match": get(call, "a").headers["etag"]}
+    expected_etag = {"If-Match": get(call, "a").headers["etag"]}
     assert call("DELETE", BRANCH + "/objects", {"path": "a"}, headers={"If-None-Match": "*"}).status == 501
     for _ in range(2):  # a missing object is success
-        assert call("DELETE", BRANCH + "/objects", {"path": "a"}, headers=seen).status == 204
+        assert call("DELETE", BRANCH + "/objects", {"path": "a"}, headers=expected_etag).status == 204
     assert listed(call) == []
 
 

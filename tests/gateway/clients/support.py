@@ -130,8 +130,10 @@ def lake_on_aws(cache: Path) -> ClientLake:
 def client_variables(environment: str, home: Path) -> dict[str, str]:
     """Return the variables that a program in an environment has before a gateway adds its own: no configuration of this user."""
     path = f"{commands_of(environment)}{os.pathsep}{os.environ['PATH']}"
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "GRAVELER_", "RCLONE_"))}
-    return {**kept, "PATH": path, "HOME": str(home), "TMPDIR": str(home)}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "GRAVELER_", "RCLONE_"))
+    }
+    return {**inherited, "PATH": path, "HOME": str(home), "TMPDIR": str(home)}
 
 
 def run_in_transaction(lake: ClientLake, client: S3Client, home: Path, *options: str) -> str:

@@ -41,9 +41,7 @@ from graveler.lake.objects.recorded_uploads import (
 )
 from graveler.lake.objects.upload_records import UploadRecord
 from graveler.lake.repository import OpenRepository
-from graveler.model import ObjectEntry
 from graveler.requests.base import Permission
-from graveler.requests.staging import Condition
 from graveler.storage.objects.port import StoredPart
 
 _REMEMBERED: Final = 10_000
@@ -125,19 +123,17 @@ async def complete_multipart_upload(service: Service, exchange: Exchange) -> Non
     named = completed_parts(await read_document(exchange, checksum_is_of_body=False))
     parts = [(part.number, part.etag) for part in named]
 
-    def complete(opened: OpenRepository) -> ObjectEntry:
-        return complete_upload(
-            opened.parts,
-            location.ref,
-            location.path,
-            upload_id,
-            parts,
-            Condition(condition.if_absent, condition.if_match),
-        )
-
+    completed = partial(
+        complete_upload,
+        branch=location.ref,
+        path=location.path,
+        upload_id=upload_id,
+        parts=parts,
+        condition=condition,
+    )
     with service.writing():
         try:
-            entry = await service.change(location, complete)
+            entry = await service.change(location, lambda opened: completed(opened.parts))
         except InvalidError as error:
             raise S3Error("InvalidPart", str(error)) from None
     _forget(service, location, upload_id)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from graveler.errors import RefNotFoundError
 from graveler.gateway.calls import LakeCalls
@@ -22,12 +22,10 @@ from graveler.server.threads import Threads
 
 R = TypeVar("R")
 
-REGION: Final = "us-east-1"
-"""The region that buckets say they are in, unless told otherwise: clients without a region of their own sign for it."""
-
 
 class Service:
-    """The service behind a gateway's requests. ``disk`` are threads that read, write and hash bytes."""
+    """The service behind a gateway's requests. ``disk`` are threads that read, write and hash bytes, ``region`` is the one that
+    buckets say they are in."""
 
     def __init__(
         self,
@@ -36,7 +34,7 @@ class Service:
         calls: LakeCalls,
         stores: ByteStores,
         disk: Threads,
-        region: str = REGION,
+        region: str,
     ) -> None:
         self.lake = lake
         self.mounts = mounts
