@@ -9,6 +9,7 @@ import hashlib
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -30,6 +31,9 @@ ALGORITHMS: Final[Mapping[str, int]] = {
     "xxhash64": 8,
 }
 """The algorithms, with the length of their checksums in bytes."""
+
+_CRC_MODELS: Final = {"crc32c": "CRC32C", "crc64nvme": "CRC64-NVME"}
+"""anycrc's names of the checks that zlib does not have."""
 
 _NOT_CHECKSUMS: Final = ("x-amz-checksum-algorithm", "x-amz-checksum-mode", "x-amz-checksum-type")
 _SDK_ALGORITHM: Final = "x-amz-sdk-checksum-algorithm"
@@ -74,15 +78,21 @@ class _Crc:
         return self._value.to_bytes(self._size, "big")
 
 
+@cache
+def _crc_of(model: str) -> Callable[[bytes, int], int]:
+    from anycrc import Model  # loads a library of 2 MB
+
+    calculation: Callable[[bytes, int], int] = Model(model).calc
+    return calculation
+
+
 def digest_of(algorithm: str) -> Digest:
     """Return a new digest of one of :data:`ALGORITHMS`."""
     size = ALGORITHMS[algorithm]
     if algorithm == "crc32":
         return _Crc(zlib.crc32, size)
-    if algorithm in ("crc32c", "crc64nvme"):
-        from awscrt import checksums  # loads a library of 5 MB
-
-        return _Crc(getattr(checksums, algorithm), size)
+    if model := _CRC_MODELS.get(algorithm):
+        return _Crc(_crc_of(model), size)
     if algorithm.startswith("xxhash"):
         import xxhash
 
