@@ -314,3 +314,19 @@ def test_what_is_not_there_is_named(place: Place, words: tuple[str, ...], senten
     end = place.run(*words)
     assert end.code == 3
     assert sentence in end.err
+
+
+PENDING = """
+upload = s3.create_multipart_upload(Bucket="sales", Key="large")["UploadId"]
+s3.upload_part(Bucket="sales", Key="large", UploadId=upload, PartNumber=1, Body=b"1")
+put("a", "one")
+(folder,) = Path({folder!r}).rglob("????????-" + 32 * "[0-9a-z]")
+(folder.with_name(folder.name + "-aborted") / "in the way").mkdir(parents=True)
+"""
+
+
+def test_uploads_that_cannot_be_aborted_do_not_hold_up_the_rest(place: Place) -> None:
+    end = place.run("sales/main", "--", *program(PENDING.format(folder=str(place.folder))))
+    assert end.code == 0, end.err
+    assert "uploads that are not complete were not aborted" in end.err
+    assert place.read("a") == "one"

@@ -24,6 +24,7 @@ _EVERYDAY: Final = (
     "commit",
     "branch",
     "merge",
+    "run",
     "log",
     "undo",
     "sql",

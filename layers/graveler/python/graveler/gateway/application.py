@@ -110,6 +110,7 @@ class GatewayApplication:
             if error.code == "SignatureDoesNotMatch":
                 self._signers.note_failure(claim.access_key_id, source)
             raise
+        signer.expect_token(claim.session_token)
         return Exchange(channel, head, operation, bucket, key, signer.identity, payload, request_id, scheme)
 
     async def _refuse(

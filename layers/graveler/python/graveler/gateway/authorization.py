@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from hmac import compare_digest
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -20,13 +21,20 @@ _REMEMBERED: Final = 1_000
 
 
 class Signer(Struct, frozen=True):
-    """The holder of an access key, and the secret with which that key signs."""
+    """The holder of an access key, and the secret with which that key signs. ``token`` is the session token that its requests
+    carry, "" for none; None: they are not asked for one."""
 
     identity: Identity
     secret: str
+    token: str | None = None
 
     def __repr__(self) -> str:
         return f"Signer({self.identity!r}, secret=…)"
+
+    def expect_token(self, token: str) -> None:
+        """Check the session token of a request whose signature is right. :class:`S3Error`."""
+        if self.token is not None and not compare_digest(self.token.encode(), token.encode()):
+            raise S3Error("InvalidToken", "The provided token is malformed or otherwise invalid.")
 
 
 class Signers(Protocol):

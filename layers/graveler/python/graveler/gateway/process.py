@@ -1,6 +1,7 @@
 """The process of a gateway: opens the lake, serves requests, and obeys its runner."""
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ import uvloop
 
 from graveler.errors import GravelerError, UnavailableError
 from graveler.gateway.application import GatewayApplication
-from graveler.gateway.authorization import JobSigner
+from graveler.gateway.authorization import JobSigner, Signers
 from graveler.gateway.calls import LakeCalls
 from graveler.gateway.control import Closing, Mount, Opening, Ready, Tally, Volume, line_of, parse_line, read_document
 from graveler.gateway.listener import Listener, new_server
@@ -26,7 +27,10 @@ from graveler.server.listening import listening_port
 from graveler.server.threads import Threads
 from graveler.storage.tables.sqlite import SqliteTables
 from graveler.system import pauses
+from graveler.system.extras import not_installed
 from graveler.system.secret_variables import take_over
+
+_log: Final = logging.getLogger(__name__)
 
 _HOST: Final = "127.0.0.1"
 _LAKE_THREADS: Final = 16
@@ -63,9 +67,20 @@ def open_lake(opening: Opening) -> Lake:
     return open_at(location)
 
 
+def signers_of(opening: Opening) -> Signers:
+    """Return the keys that a gateway accepts. :class:`UnavailableError` if it is to find them itself, and there are none."""
+    if opening.keys is not None:
+        return JobSigner(opening.keys.id, opening.keys.secret, opening.user)
+    try:
+        from graveler.gateway.own_keys import OwnSigners  # botocore: 100 ms
+    except ModuleNotFoundError as error:
+        raise UnavailableError(not_installed("a program that keeps its AWS keys", error.name, "aws")) from None
+    return OwnSigners(opening.user)
+
+
 async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO) -> None:
     """Serve until the runner's lines end."""
-    assert opening.keys is not None
+    signers = signers_of(opening)
     lake = open_lake(opening)
     in_loop = isinstance(opening.lake.location, FolderLake)
     if isinstance(lake.tables, SqliteTables):
@@ -79,7 +94,7 @@ async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO)
         disk,
         opening.region,
     )
-    application = GatewayApplication(service, JobSigner(opening.keys.id, opening.keys.secret, opening.user))
+    application = GatewayApplication(service, signers)
     server = new_server(application, Listener(port=port))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
@@ -126,7 +141,12 @@ async def _close(service: Service, mounts: Sequence[Mount], closing: Closing) ->
     refused = await service.close_for_writes(closing.close)
     for mount in mounts:
         if not mount.read_only:
-            await abort_all(service, mount.repository, mount.ref)
+            try:
+                await abort_all(service, mount.repository, mount.ref)
+            except (
+                GravelerError
+            ) as error:  # a collection ends them; what was acknowledged is to be published nevertheless
+                _log.warning("uploads that are not complete were not aborted: %s", error)
     traffic = service.traffic
     return Tally(
         read=Volume(objects=traffic.objects_read, bytes=traffic.bytes_read),

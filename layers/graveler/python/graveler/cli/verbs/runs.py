@@ -68,6 +68,9 @@ def run_(
         list[str] | None,
         typer.Option("--bucket", metavar="NAME[/PREFIX]", help="Another name of the bucket; repeatable."),
     ] = None,
+    own_keys: Annotated[
+        bool, typer.Option("--own-keys", help="Leave the program its AWS keys, and accept these as the bucket's.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing after a success.")] = False,
     lake: LakeOption = None,
 ) -> None:
@@ -114,7 +117,7 @@ def run_(
 
     location, user = find_lake(named), user_name()
     repository = open_repository(named, uri.repository)
-    subject = Program(repository=uri.repository, arguments=tuple(program), buckets=buckets)
+    subject = Program(repository=uri.repository, arguments=tuple(program), buckets=buckets, keeps_keys=own_keys)
     screen = Screen(sys.stderr)
     try:
         if reads:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from msgspec import Struct
 
@@ -17,13 +17,14 @@ class ClientOptions(TypedDict):
 
     endpoint_url: str
     region_name: str
-    aws_access_key_id: str
-    aws_secret_access_key: str
+    aws_access_key_id: NotRequired[str]
+    aws_secret_access_key: NotRequired[str]
 
 
 class GatewayAccess(Struct, frozen=True):
     """The access to a gateway: its URL on this machine; the ``bucket`` with the objects of the ref; a pair of keys that
-    end with the gateway; and variables for programs that are to use it, as ``run(..., env=gateway.environment)``."""
+    end with the gateway, empty if clients sign by their own; and variables for programs that are to use it, as ``run(...,
+    env=gateway.environment)``."""
 
     url: str
     bucket: str
@@ -38,36 +39,33 @@ class GatewayAccess(Struct, frozen=True):
     @property
     def client_options(self) -> ClientOptions:
         """The keyword arguments of ``boto3.client("s3", ...)``."""
-        return {
-            "endpoint_url": self.url,
-            "region_name": self.region,
-            "aws_access_key_id": self.access_key_id,
-            "aws_secret_access_key": self.secret_access_key,
-        }
+        options: ClientOptions = {"endpoint_url": self.url, "region_name": self.region}
+        if self.access_key_id:
+            options["aws_access_key_id"] = self.access_key_id
+            options["aws_secret_access_key"] = self.secret_access_key
+        return options
 
     @property
     def storage_options(self) -> dict[str, str]:
         """The options that Polars, delta-rs and Lance take with a path, ``storage_options=...``."""
-        return {
-            "aws_endpoint": self.url,
-            "aws_region": self.region,
-            "aws_access_key_id": self.access_key_id,
-            "aws_secret_access_key": self.secret_access_key,
-            "aws_allow_http": "true",
-        }
+        options = {"aws_endpoint": self.url, "aws_region": self.region, "aws_allow_http": "true"}
+        if self.access_key_id:
+            options |= {"aws_access_key_id": self.access_key_id, "aws_secret_access_key": self.secret_access_key}
+        return options
 
 
 @contextmanager
 def gateway_block(
-    location: Location, repository: str, ref: str, by: str, *, read_only: bool = False
+    location: Location, repository: str, ref: str, by: str, *, read_only: bool = False, own_keys: bool = False
 ) -> Iterator[GatewayAccess]:
     """Serve a ref by S3's protocol for a ``with`` block: a branch, or any ref if ``read_only``. The gateway is a process of its
-    own, since a forked child would keep the port of a thread's.
+    own, since a forked child would keep the port of a thread's. With ``own_keys`` its clients sign by the AWS credentials of this
+    process.
 
     At the block's end, writes that run have ten seconds to land, and others are refused. :class:`UnavailableError` if the gateway
     cannot start, or has ended before the block.
     """
-    keys: KeyPair = new_keys()
+    keys = None if own_keys else new_keys()
     mount = Mount(bucket=repository, repository=repository, ref=ref, read_only=read_only)
     opening = Opening(lake=LakePlace.of(location), mounts=(mount,), keys=keys, user=by)
     with GatewayProcess(opening) as gateway:
@@ -75,5 +73,6 @@ def gateway_block(
         environment = program_environment(
             os.environ, port, keys, location, f"{repository}/{ref}", region=opening.region
         )
-        yield GatewayAccess(url_of(port), repository, opening.region, keys.id, keys.secret, environment)
+        pair = keys or KeyPair("", "")
+        yield GatewayAccess(url_of(port), repository, opening.region, pair.id, pair.secret, environment)
         gateway.close()
