@@ -60,6 +60,7 @@ def gateway(location: LakeLocation) -> Iterator[GatewayProcess]:
         Mount(bucket="company-lake", repository="sales", ref="main", prefix="warehouse/"),
         Mount(bucket="archive", repository="sales", ref="main~0", read_only=True),
         Mount(bucket="other", repository="other", ref="main"),
+        Mount(bucket="dev", repository="sales", ref="dev"),
     )
     with running_gateway(location, *mounts, environment=dict(os.environ)) as running:
         yield running

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from graveler.gateway.control import REGION
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from tests.gateway.support import code_of
+from tests.gateway.support import GatewayProcess, code_of
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -151,7 +151,7 @@ def test_what_is_only_read_is_not_written(s3: "S3Client") -> None:
 
 
 def test_buckets(s3: "S3Client") -> None:
-    assert [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]] == ["sales", "company-lake", "archive", "other"]
+    assert [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]] == ["sales", "company-lake", "archive", "other", "dev"]
     s3.head_bucket(Bucket="sales")
     s3.create_bucket(Bucket="sales", CreateBucketConfiguration={"LocationConstraint": REGION})
     assert s3.get_bucket_location(Bucket="sales")["LocationConstraint"] == REGION
@@ -213,6 +213,9 @@ def test_an_upload_in_parts_is_an_object_at_its_end(s3: "S3Client", repository: 
     with pytest.raises(ClientError) as error:
         s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": '"wrong"'}]})
     assert code_of(error.value) == (400, "InvalidPart")
+    assert "part 1 of the upload of 'parted/1' with ETag wrong does not exist: that part has the ETag" in str(error.value)
+    with pytest.raises(ClientError, match="part 4 of the upload of 'parted/1' with ETag wrong .* was not uploaded"):
+        s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 4, "ETag": '"wrong"'}]})
     etag = s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})["ETag"]
     joined = md5(b"".join(md5(body).digest() for body in bodies)).hexdigest()
     assert etag == f'"{joined}-3"'
@@ -238,6 +241,23 @@ def test_an_aborted_upload_is_gone(s3: "S3Client") -> None:
         with pytest.raises(ClientError) as error:
             request()
         assert code_of(error.value) == (404, "NoSuchUpload")
+
+
+def test_an_upload_waits_for_a_branch_of_its_name(gateway: GatewayProcess, repository: OpenRepository) -> None:
+    """Of a branch that is gone a part is still taken, since looking would cost a request for each; nothing is lost."""
+    repository.create_branch("dev", "main")
+    client = gateway.client()
+    upload: Any = {"Bucket": "dev", "Key": "parted/4"}
+    upload["UploadId"] = client.create_multipart_upload(**upload)["UploadId"]
+    repository.delete_branch("dev")
+    parts: Any = [{"PartNumber": 1, "ETag": client.upload_part(**upload, PartNumber=1, Body=b"x")["ETag"]}]
+    with pytest.raises(ClientError, match="branch 'dev' does not exist any more") as error:
+        client.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+    assert code_of(error.value) == (404, "NoSuchUpload")
+    repository.create_branch("dev", "main")
+    client.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+    assert client.get_object(Bucket="dev", Key="parted/4")["Body"].read() == b"x"
+    repository.delete_branch("dev")
 
 
 def test_parts_are_copied_from_objects(s3: "S3Client") -> None:

@@ -1,10 +1,11 @@
 """The S3 port of ``graveler serve``: what each access key sees and may do."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import boto3
@@ -16,6 +17,7 @@ from graveler.access.failure_limits import MOST
 from graveler.access.keys import Keys
 from graveler.access.permissions import Role
 from graveler.lake.lake import Lake
+from graveler.lake.objects.recorded_uploads import create_upload
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from tests.gateway.support import code_of
 from tests.server.support import Running, running
@@ -109,6 +111,46 @@ def test_tags_with_slashes_are_found_level_by_level(limited: "S3Client") -> None
         below("missing/")
 
 
+def test_uploads_of_all_branches_are_listed_by_key(limited: "S3Client", lake: Lake) -> None:
+    sales = lake.repository("sales")
+    for branch in ("dev", "dev-2", "main"):
+        if branch == "dev-2":
+            sales.create_branch(branch, "main")
+        for path in ("a", "b/c"):
+            create_upload(sales.parts, branch, path)
+    keys = [f"{branch}/{path}" for branch in ("dev-2", "dev", "main") for path in ("a", "b/c")]
+
+    def listed(**options: Any) -> tuple[list[str], list[str]]:
+        pages = list(limited.get_paginator("list_multipart_uploads").paginate(Bucket="sales", **options))
+        uploads = [item["Key"] for page in pages for item in page.get("Uploads", ())]
+        return uploads, [item["Prefix"] for page in pages for item in page.get("CommonPrefixes", ())]
+
+    assert listed() == (keys, [])
+    assert listed(PaginationConfig={"PageSize": 2}) == (keys, [])
+    assert listed(Delimiter="/") == ([], ["dev-2/", "dev/", "main/"])
+    assert listed(Prefix="dev", Delimiter="/", PaginationConfig={"PageSize": 1}) == ([], ["dev-2/", "dev/"])
+    assert listed(Prefix="dev/", Delimiter="/") == (["dev/a"], ["dev/b/"])
+    assert listed(Prefix="/d") == listed(Prefix="rel/1/") == ([], [])
+
+
+def test_deletions_and_refused_signatures_are_lines_of_the_audit_log(
+    server: Running, lake: Lake, limited: "S3Client"
+) -> None:
+    limited.delete_objects(Bucket="sales", Delete={"Objects": [{"Key": "dev/1"}, {"Key": "dev/2"}]})
+    long = [{"Key": f"dev/{number:0<1000}"} for number in range(20)]
+    limited.delete_objects(Bucket="sales", Delete={"Objects": long})  # type: ignore[typeddict-item]
+    key = Keys(lake.tables, lake.keyring).create("eve", Role.WRITER, ["sales"], s3=True, now=0.0).key.key_id
+    with pytest.raises(ClientError):
+        client(server, key, "wrong").put_object(Bucket="sales", Key="dev/3")
+    lines = [json.loads(line) for line in server.errors.read_text().splitlines() if line.startswith("{")]
+    first, second = [line for line in lines if line["action"] == "DeleteObjects"][-2:]
+    assert (first["paths"], first.get("omitted"), first["name"]) == (["dev/1", "dev/2"], None, "ana")
+    assert (len(second["paths"]), second["omitted"]) == (16, 4)
+    refused = lines[-1]
+    assert (refused["outcome"], refused["key_id"], refused["path"]) == ("SignatureDoesNotMatch", key, "dev/3")
+    assert refused["action"] == "PutObject"
+
+
 def test_failures_are_counted_by_address(server: Running) -> None:
     assert server.s3_url is not None
     claim = "Credential=AKIAUNKNOWN/20261128/eu-central-1/s3/aws4_request, SignedHeaders=host, Signature=0"
@@ -123,3 +165,5 @@ def test_failures_are_counted_by_address(server: Running) -> None:
             connection.request("GET", "/", headers=headers)
             statuses.append(connection.getresponse().status)
     assert statuses == [403] * MOST + [503]
+    lines = [json.loads(line) for line in server.errors.read_text().splitlines() if "AKIAUNKNOWN" in line]
+    assert [line["outcome"] for line in lines] == ["InvalidAccessKeyId"] * MOST

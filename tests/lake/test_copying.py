@@ -231,7 +231,7 @@ def test_a_ready_metarange_can_insist_on_the_head_that_it_was_made_for(world: Wo
     assert made.parents == (before,)
     assert world.main.commit_metarange("main", ready, "taken", parent=before, request_id="r") == made, "a lost answer"
     with pytest.raises(
-        MovedError, match=rf"branch 'main' is at commit {made.id[:16]}, but this commit was built on {before[:16]}"
+        MovedError, match=rf"branch 'main' is at commit {made.id[:16]}, but this request is for commit {before[:16]}"
     ):
         world.main.commit_metarange("main", ready, "too late", parent=before)
     move = Before("tables.transact", 1, lambda: commit(world.main, {"z": "1"}))

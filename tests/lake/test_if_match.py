@@ -31,10 +31,10 @@ def etag(world: World, path: str = "k", ref: str = "main") -> str:
     return world.main.stat(ref, path).checksum
 
 
-def replace(repository: OpenRepository, text: str, seen: str) -> bool:
+def replace(repository: OpenRepository, text: str, etag_before: str) -> bool:
     """Did it win?"""
     try:
-        repository.upload("main", "k", text.encode(), if_match=seen)
+        repository.upload("main", "k", text.encode(), if_match=etag_before)
     except ObjectChangedError:
         return False
     return True
@@ -59,15 +59,15 @@ def placed(world: World, where: str, text: str = "old") -> str:
 @pytest.mark.parametrize("where", ["staged", "sealed", "committed"])
 def test_what_has_the_etag_is_replaced_and_nothing_else(where: str) -> None:
     world = World()
-    seen = placed(world, where)
+    etag_before = placed(world, where)
     counted = world.counted()
     with pytest.raises(ObjectChangedError, match="has the ETag") as refused:
         counted.repository.upload("main", "k", b"new", if_match="0" * 32)
-    assert (refused.value.expected, refused.value.actual) == ("0" * 32, seen)
+    assert (refused.value.expected, refused.value.actual) == ("0" * 32, etag_before)
     assert counted.objects.calls["put"] == 0  # before any byte is written
     assert texts(world.main) == {"k": "old"}
-    assert replace(world.main, "new", seen)
-    assert not replace(world.main, "newer", seen)
+    assert replace(world.main, "new", etag_before)
+    assert not replace(world.main, "newer", etag_before)
     world.main.commit("main", "n")
     assert texts(world.main, "main@") == {"k": "new"}
 
@@ -75,22 +75,22 @@ def test_what_has_the_etag_is_replaced_and_nothing_else(where: str) -> None:
 @pytest.mark.parametrize("where", ["staged", "sealed", "committed"])
 def test_what_has_the_etag_is_deleted_and_nothing_else(where: str) -> None:
     world = World()
-    seen = placed(world, where)
+    etag_before = placed(world, where)
     with pytest.raises(ObjectChangedError):
         world.main.delete("main", ["k"], if_match="0" * 32)
     assert texts(world.main) == {"k": "old"}
-    world.main.delete("main", ["k"], if_match=seen)
+    world.main.delete("main", ["k"], if_match=etag_before)
     assert texts(world.main) == {}
-    world.main.delete("main", ["k"], if_match=seen)  # a missing one is success
+    world.main.delete("main", ["k"], if_match=etag_before)  # a missing one is success
     world.main.commit("main", "n", allow_empty=True)
     assert texts(world.main, "main@") == {}
 
 
 def test_a_missing_object_is_not_replaced() -> None:
     world = World()
-    for seen in ("0" * 32, "*"):
+    for etag_before in ("0" * 32, "*"):
         with pytest.raises(ObjectNotFoundError):
-            world.main.link("main", external("k"), if_match=seen)
+            world.main.link("main", external("k"), if_match=etag_before)
     put(world.main, {"k": "old"})
     world.main.delete("main", ["k"])
     with pytest.raises(ObjectNotFoundError):
@@ -122,12 +122,12 @@ def test_conditions_that_make_no_sense_are_refused() -> None:
 def test_an_upload_in_parts_ends_under_the_condition() -> None:
     world = World()
     put(world.main, {"k": "old"})
-    seen = etag(world)
+    etag_before = etag(world)
 
     def finish(text: str) -> None:
         upload = world.main.begin_upload("main", "k")
         part = upload_part(world.main.parts, "main", "k", upload, 1, text.encode())
-        finish_upload(world.main.parts, "main", "k", upload, [(1, part)], if_match=seen)
+        finish_upload(world.main.parts, "main", "k", upload, [(1, part)], if_match=etag_before)
 
     finish("new")
     with pytest.raises(ObjectChangedError):
@@ -162,9 +162,9 @@ CHANGES: dict[str, Act] = {
 @pytest.mark.parametrize("act", CHANGES.values(), ids=CHANGES)
 def test_who_comes_between_look_and_transaction_wins(act: Act, where: str) -> None:
     world = World()
-    seen = placed(world, where)
+    etag_before = placed(world, where)
     hook = Before(TRANSACT, 1, lambda: act(world))
-    assert not replace(world.repository(hook), "mine", seen)
+    assert not replace(world.repository(hook), "mine", etag_before)
     assert hook.reached
     assert texts(world.main, prefix="k") == {"k": "other"}
     world.main.commit("main", "end", allow_empty=True)
@@ -174,10 +174,10 @@ def test_who_comes_between_look_and_transaction_wins(act: Act, where: str) -> No
 @pytest.mark.parametrize("act", CHANGES.values(), ids=CHANGES)
 def test_what_changed_between_look_and_transaction_is_not_deleted(act: Act) -> None:
     world = World()
-    seen = placed(world, "committed")
+    etag_before = placed(world, "committed")
     hook = Before(TRANSACT, 1, lambda: act(world))
     with pytest.raises(ObjectChangedError):
-        world.repository(hook).delete("main", ["k"], if_match=seen)
+        world.repository(hook).delete("main", ["k"], if_match=etag_before)
     assert texts(world.main, prefix="k") == {"k": "other"}
 
 
@@ -196,18 +196,18 @@ def test_a_writer_that_a_seal_or_another_path_meets_tries_again_and_wins() -> No
         lambda: world.main.reset("main"),
     ]
     for number, act in enumerate(acts):
-        seen = etag(world)
+        etag_before = etag(world)
         if number == len(acts) - 1:
             world.main.commit("main", "before the reset")
-        assert replace(world.repository(Before(TRANSACT, 1, act)), f"mine {number}", seen)
+        assert replace(world.repository(Before(TRANSACT, 1, act)), f"mine {number}", etag_before)
         assert texts(world.main, prefix="k") == {"k": f"mine {number}"}
 
 
 @pytest.mark.parametrize("fault", ["repeat", "fail_after"])
 def test_a_writer_whose_answer_is_lost_finds_its_own_record(fault: Fault) -> None:
     world = World()
-    seen = placed(world, "committed")
-    assert replace(world.repository(Before(TRANSACT, 1, fault=fault)), "mine", seen)
+    etag_before = placed(world, "committed")
+    assert replace(world.repository(Before(TRANSACT, 1, fault=fault)), "mine", etag_before)
     assert texts(world.main) == {"k": "mine"}
     again = etag(world)
     world.repository(Before(TRANSACT, 1, fault=fault)).delete("main", ["k"], if_match=again)
@@ -216,28 +216,28 @@ def test_a_writer_whose_answer_is_lost_finds_its_own_record(fault: Fault) -> Non
 
 def test_a_writer_whose_request_does_not_arrive_says_so() -> None:
     world = World()
-    seen = placed(world, "committed")
+    etag_before = placed(world, "committed")
     lost = Before(TRANSACT, 1, fault="fail_before")
     with pytest.raises(UnavailableError):
-        replace(world.repository(lost), "mine", seen)
+        replace(world.repository(lost), "mine", etag_before)
     with pytest.raises(UnavailableError):
-        world.repository(Before(TRANSACT, 1, fault="fail_before")).delete("main", ["k"], if_match=seen)
+        world.repository(Before(TRANSACT, 1, fault="fail_before")).delete("main", ["k"], if_match=etag_before)
     assert texts(world.main) == {"k": "old"}
 
 
 def test_a_writer_that_dies_leaves_the_object_as_it_was_or_replaced() -> None:
     for after in (False, True):
         world = World()
-        seen = placed(world, "sealed")
-        assert died(lambda: replace(world.repository(DieAt(TRANSACT, 1, after=after)), "mine", seen))  # noqa: B023
+        etag_before = placed(world, "sealed")
+        assert died(lambda: replace(world.repository(DieAt(TRANSACT, 1, after=after)), "mine", etag_before))  # noqa: B023
         assert texts(world.main) == {"k": "mine" if after else "old"}
-        assert replace(world.main, "other", seen) is not after
+        assert replace(world.main, "other", etag_before) is not after
 
 
 def test_a_branch_that_keeps_changing_makes_a_writer_give_up() -> None:
     """The condition stays open, so it is busy, and not refused."""
     world = World()
-    seen = placed(world, "committed")
+    etag_before = placed(world, "committed")
 
     class Storm(Before):
         def __call__(self, method: str, number: int) -> Fault:
@@ -246,7 +246,7 @@ def test_a_branch_that_keeps_changing_makes_a_writer_give_up() -> None:
             return None
 
     with pytest.raises(BusyError):
-        replace(world.repository(Storm(TRANSACT, 1)), "mine", seen)
+        replace(world.repository(Storm(TRANSACT, 1)), "mine", etag_before)
     assert texts(world.main, prefix="k") == {"k": "old"}
 
 
@@ -291,16 +291,16 @@ def test_a_commit_is_not_held_up_by_conditional_writes(act: Act) -> None:
     world = World()
     commit(world.main, {"k": "old"})
     put(world.main, {"x": "1"})
-    seen = list[str]()
+    requests = list[str]()
 
     def before_publishing(request: str, _: int) -> Fault:
-        seen.append(request)
-        if request == TRANSACT and seen.count(TRANSACT) == 2:
+        requests.append(request)
+        if request == TRANSACT and requests.count(TRANSACT) == 2:
             act(world)
         return None
 
     world.repository(before_publishing).commit("main", "m")
-    assert seen.count(TRANSACT) == 2
+    assert requests.count(TRANSACT) == 2
 
 
 def test_a_hard_reset_that_a_conditional_write_meets_is_refused() -> None:
@@ -316,14 +316,14 @@ def test_a_hard_reset_that_a_conditional_write_meets_is_refused() -> None:
 
 def test_of_creators_and_replacers_at_once_one_wins() -> None:
     world = World()
-    seen = placed(world, "committed")
+    etag_before = placed(world, "committed")
     world.main.delete("main", ["k"])
 
     def create() -> None:
         world.main.upload("main", "k", b"created", if_absent=True)
 
     with pytest.raises(ObjectNotFoundError):
-        replace(world.main, "replaced", seen)
+        replace(world.main, "replaced", etag_before)
     hook = Before(TRANSACT, 1, create)
     with pytest.raises(AlreadyExistsError):
         world.repository(hook).upload("main", "k", b"mine", if_absent=True)

@@ -299,7 +299,7 @@ def test_a_branch_may_be_deleted_only_where_it_is_expected(repo: Repository, mai
     put(dev, "c")
     after = dev.commit("second").id
     with pytest.raises(
-        MovedError, match=f"'dev' is at commit {after[:16]}, but this commit was built on {before[:16]}"
+        MovedError, match=f"'dev' is at commit {after[:16]}, but this request is for commit {before[:16]}"
     ):
         repo.verbs.delete_branch("dev", at=CommitID(before))
     assert dev.head.id == after

@@ -393,11 +393,11 @@ class TouchedError(ConflictError):
 
 
 @sentence(
-    "branch {branch!r} is at commit {found:.16}, but this commit was built on {wanted:.16}; nothing was changed. Look "
-    "at the branch, and rebuild the commit on its current head"
+    "branch {branch!r} is at commit {found:.16}, but this request is for commit {wanted:.16}; nothing was changed. Look "
+    "at the branch, then repeat the request for its current head"
 )
 class MovedError(ConflictError):
-    """The head of a branch is not the one for which a commit was made."""
+    """The head of a branch is not the one for which a commit was made, or for which the branch is to be deleted."""
 
     code = "branch_moved"
     branch: str

@@ -18,7 +18,8 @@ _LOGGER: Final = logging.getLogger("graveler.audit")
 class AuditLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One line. ``time`` in Unix seconds, ``action`` an operation's ID (``uploadObject``), ``key_id`` and ``name`` of the caller
     (empty: unknown), ``source`` their network address, ``outcome`` an HTTP status or a word. ``principal`` is the AWS principal
-    that logs in, or AWS's ID of the key that it signed with."""
+    that logs in, or AWS's ID of the key that it signed with. ``paths`` are those of a request that names several; ``omitted`` is
+    the number of those that are not listed, or, where a request was refused, of lines like this one that were not written."""
 
     time: float
     action: str
@@ -30,6 +31,8 @@ class AuditLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     repository: str = ""
     ref: str = ""
     path: str = ""
+    paths: tuple[str, ...] = ()
+    omitted: int = 0
     address: str = ""
     principal: str = ""
 
@@ -68,4 +71,6 @@ def _printable(line: AuditLine) -> str:
     except UnicodeEncodeError:
         fields = {name: getattr(line, name) for name in line.__struct_fields__}
         plain = {k: v.encode(errors="backslashreplace").decode() for k, v in fields.items() if isinstance(v, str) and v}
-        return msgspec.json.encode({"time": line.time, **plain}).decode()
+        paths = [path.encode(errors="backslashreplace").decode() for path in line.paths]
+        lists = {"paths": paths, "omitted": line.omitted} if paths else {}
+        return msgspec.json.encode({"time": line.time, **plain, **lists}).decode()

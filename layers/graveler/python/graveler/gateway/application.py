@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from graveler.access.audit import AuditLine, record
 from graveler.errors import GravelerError
 from graveler.gateway import buckets, copying, key_listing, multipart, reading, writing
 from graveler.gateway.arrival import respond_early
+from graveler.gateway.audit_lines import AuditLines
 from graveler.gateway.authorization import Signers
 from graveler.gateway.exchange import Channel, Exchange
 from graveler.gateway.lake_errors import s3_error
@@ -52,8 +52,6 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "GetBucketLocation": buckets.get_bucket_location,
     "CreateBucket": buckets.create_bucket,
 }
-_CHANGES: Final = frozenset(("PutObject", "CopyObject", "DeleteObject", "DeleteObjects", "CompleteMultipartUpload"))
-"""Operations that change a branch, each of which is a line of the audit log."""
 
 
 class GatewayApplication:
@@ -70,6 +68,7 @@ class GatewayApplication:
         self._signers = signers
         self._clock = clock
         self._domains = domains
+        self._audit = AuditLines(clock, domains)
 
     async def __rsgi__(self, scope: Any, channel: Channel) -> None:
         """Handle one request."""
@@ -86,8 +85,10 @@ class GatewayApplication:
                 await handler(self._service, exchange)
         except Exception as error:  # noqa: BLE001 - any failure has a response
             await self._refuse(channel, head, exchange, request_id, error)
-        if exchange is not None and exchange.operation in _CHANGES:
-            self._note(exchange, source)
+            if exchange is None:
+                self._audit.refused(head, source, request_id, error)
+        if exchange is not None:
+            self._audit.changed(exchange, source)
 
     async def _authenticated(self, head: Head, channel: Channel, request_id: str, scheme: str, source: str) -> Exchange:
         """Return the request with its caller. :class:`S3Error` for one that is not signed as S3 demands."""
@@ -146,21 +147,6 @@ class GatewayApplication:
             await respond_early(channel, head, error.status, headers, document, body)
         else:
             channel.response_bytes(error.status, headers, document)
-
-    def _note(self, exchange: Exchange, source: str) -> None:
-        record(
-            AuditLine(
-                time=self._clock(),
-                action=exchange.operation,
-                outcome=str(exchange.status),
-                key_id=exchange.identity.key_id,
-                name=exchange.identity.name,
-                source=source,
-                request_id=exchange.request_id,
-                repository=exchange.bucket,
-                path=exchange.key,
-            )
-        )
 
 
 def is_signed(head: Head, claim: Claim, secret: str, now: float) -> bool:

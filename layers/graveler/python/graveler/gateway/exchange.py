@@ -1,7 +1,7 @@
 """One request to the gateway, and the ways to respond to it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
@@ -90,6 +90,8 @@ class Exchange:
         """The status of the response, once there is one."""
         self.answered = False
         self.body_has_arrived = False
+        self.keys: Sequence[str] = ()
+        """The keys that a DeleteObjects names."""
         self._body: AsyncIterator[bytes] | None = None
 
     @property

@@ -10,7 +10,7 @@ from granian.server.embed import Server
 from msgspec import Struct
 
 from graveler.gateway.application import GatewayApplication
-from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS
+from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS, SERVER_LOG
 
 _CONNECTIONS: Final = 8192
 
@@ -45,4 +45,5 @@ def new_server(application: GatewayApplication, listener: Listener) -> Server:
         backlog=_CONNECTIONS,
         backpressure=_CONNECTIONS,
         log_level=LogLevels.error,
+        log_dictconfig=SERVER_LOG,
     )

@@ -1,14 +1,16 @@
 """Uploads in parts. The table has a record of each, so that any gateway of the lake continues it."""
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from graveler.errors import InvalidError, UploadNotFoundError
+from graveler.errors import InvalidError, RefNotFoundError, UploadNotFoundError
 from graveler.gateway.arrival import known_checksums, read_document, write_body
 from graveler.gateway.copying import read_source
 from graveler.gateway.exchange import Exchange
@@ -37,6 +39,7 @@ from graveler.lake.objects.recorded_uploads import (
     complete_upload,
     create_upload,
     find_upload,
+    list_upload_branches,
     list_uploads,
 )
 from graveler.lake.objects.upload_records import UploadRecord
@@ -46,6 +49,8 @@ from graveler.storage.objects.port import StoredPart
 
 _REMEMBERED: Final = 10_000
 """Records of uploads that a process remembers. A record never changes; an upload that has ended is missing in the store."""
+_SMALLEST: Final = 5 << 20
+"""Bytes that S3 requires in each part but the last."""
 _BEHIND_ALL: Final = "\x7f"
 """Sorts behind all IDs of uploads."""
 
@@ -134,12 +139,47 @@ async def complete_multipart_upload(service: Service, exchange: Exchange) -> Non
     with service.writing():
         try:
             entry = await service.change(location, lambda opened: completed(opened.parts))
+        except RefNotFoundError:
+            raise S3Error(
+                "NoSuchUpload",
+                f"branch {location.ref!r} does not exist any more, so this upload cannot be completed; it can be once a branch "
+                "has that name again, and be aborted now",
+                fields={"UploadId": upload_id},
+            ) from None
         except InvalidError as error:
-            raise S3Error("InvalidPart", str(error)) from None
+            raise await _wrong_part(service, exchange, location, parts, error) from None
     _forget(service, location, upload_id)
     service.traffic.wrote(entry.size)
     place = f"{exchange.origin}/{exchange.bucket}/{quote(exchange.key)}"
     exchange.respond_document(completed_document(place, exchange.bucket, exchange.key, entry.checksum))
+
+
+async def _wrong_part(
+    service: Service, exchange: Exchange, location: Location, parts: Sequence[tuple[int, str]], error: InvalidError
+) -> S3Error:
+    """Return the error for parts that the store does not join: the one of the first part that is not there, or too small. Cost: as
+    a listing of all parts. The store's own words name a key that no client knows."""
+    repository, upload = await find(service, exchange, location)
+    stored = await service.calls.long(
+        lambda: {part.number: part for part in repository.namespace.parts(upload.key, upload.store_id)}
+    )
+    named = f"of the upload of {exchange.key!r}"
+    for number, etag in parts:
+        part = stored.get(number)
+        if part is None or part.etag != etag:
+            there = "was not uploaded" if part is None else f"has the ETag {part.etag}"
+            return S3Error(
+                "InvalidPart",
+                f"part {number} {named} with ETag {etag[:80]} does not exist: that part {there}. Upload it again",
+                fields={"UploadId": upload.upload_id, "PartNumber": str(number), "ETag": etag[:80]},
+            )
+        if part.size < _SMALLEST and number != parts[-1][0]:
+            return S3Error(
+                "EntityTooSmall",
+                f"part {number} {named} has {part.size:,} bytes; the store of this lake requires {_SMALLEST:,} in each but the last",
+                fields={"ProposedSize": str(part.size), "MinSizeAllowed": str(_SMALLEST), "PartNumber": str(number)},
+            )
+    return S3Error("InvalidPart", str(error).replace(upload.key, upload.path))
 
 
 async def abort_multipart_upload(service: Service, exchange: Exchange) -> None:
@@ -152,15 +192,16 @@ async def abort_multipart_upload(service: Service, exchange: Exchange) -> None:
 
 
 async def list_multipart_uploads(service: Service, exchange: Exchange) -> None:
-    """List unfinished uploads by key. Cost: one table read for each thousand, those of skipped common prefixes too."""
+    """List unfinished uploads by key. Cost: one table read for each thousand, those of skipped common prefixes too; of a bucket
+    with several branches, and a prefix that does not name one, also one for each branch with uploads."""
     listing = upload_listing_of(exchange.parameters)
     mount = service.mounts.mount(exchange.bucket)
     prefix = listing.prefix if listing.prefix.startswith(mount.prefix) else mount.prefix
     location = await service.located(exchange, mount, prefix)
     exchange.require(Permission.READ, mount, location)
     page = UploadPage([], [], None)
-    if is_branch(location.ref) and prefix.startswith(listing.prefix):
-        page = await service.call(location, lambda opened: _page(opened, location, listing))
+    if prefix.startswith(listing.prefix) and (is_branch(location.ref) or not (location.ref or location.above)):
+        page = await service.call(location, lambda opened: _page(_uploads(opened, location, listing), listing))
     exchange.respond_document(uploads_document(exchange.bucket, listing, page.uploads, page.prefixes, page.next_upload))
 
 
@@ -172,33 +213,49 @@ class UploadPage(Struct, frozen=True):
     next_upload: tuple[str, str] | None
 
 
-def _page(opened: OpenRepository, location: Location, listing: UploadListing) -> UploadPage:
-    """Return a page of the uploads to a location's branch."""
-    position = None
-    if listing.after_key:
-        position = listing.after_key.removeprefix(location.above), listing.after_upload or _BEHIND_ALL
+def _uploads(opened: OpenRepository, location: Location, listing: UploadListing) -> Iterator[ListedUpload]:
+    """Yield the uploads behind a listing's marker, in the order of their keys: those to a location's branch, or to all whose names
+    begin with the path of a location without a ref."""
+    if location.ref:
+        places = [(location.ref, location.above, location.path)]
+    else:
+        branches = list_upload_branches(opened.parts, location.path)
+        places = sorted(((branch, f"{branch}/", "") for branch in branches), key=itemgetter(1))
+    after = listing.after_key
+    for branch, above, prefix in places:
+        position = None
+        if after.startswith(above):
+            position = after.removeprefix(above), listing.after_upload or _BEHIND_ALL
+        elif after > above:
+            continue  # its keys are all before the marker
+        more = True
+        while more:
+            records, more = list_uploads(opened.parts, branch, prefix, position)
+            for record in records:
+                position = record.path, record.upload_id
+                yield ListedUpload(above + record.path, record.upload_id, int(record.created))
+
+
+def _page(following: Iterator[ListedUpload], listing: UploadListing) -> UploadPage:
+    """Return the page of a listing: the uploads, and the common prefixes of those that have the delimiter."""
     uploads: list[ListedUpload] = []
     prefixes: list[str] = []
     last = ("", "")
-    while True:
-        records, more = list_uploads(opened.parts, location.ref, location.path, position)
-        for record in records:
-            key, upload_id = location.above + record.path, record.upload_id
-            end = key.find(listing.delimiter, len(listing.prefix)) if listing.delimiter else -1
-            if end >= 0:
-                key, upload_id = key[: end + len(listing.delimiter)], ""
-                if key == last[0] or key <= listing.after_key:
-                    continue
-            if len(uploads) + len(prefixes) == listing.amount:
-                return UploadPage(uploads, prefixes, last)
-            last = key, upload_id
-            if upload_id:
-                uploads.append(ListedUpload(key, upload_id, int(record.created)))
-            else:
-                prefixes.append(key)
-        if not more:
-            return UploadPage(uploads, prefixes, None)
-        position = records[-1].path, records[-1].upload_id
+    for upload in following:
+        key, upload_id = upload.key, upload.upload_id
+        end = key.find(listing.delimiter, len(listing.prefix)) if listing.delimiter else -1
+        if end >= 0:
+            key, upload_id = key[: end + len(listing.delimiter)], ""
+            if key == last[0] or key <= listing.after_key:
+                continue
+        if len(uploads) + len(prefixes) == listing.amount:
+            return UploadPage(uploads, prefixes, last)
+        last = key, upload_id
+        if upload_id:
+            uploads.append(upload)
+        else:
+            prefixes.append(key)
+    return UploadPage(uploads, prefixes, None)
 
 
 async def abort_all(service: Service, repository: str, branch: str) -> None:

@@ -97,6 +97,7 @@ async def delete_objects(service: Service, exchange: Exchange) -> None:
     """Delete up to 1,000 objects. Keys that cannot be deleted are reported, and the others are. Cost: for each branch one table
     read, one table write for each 25."""
     deletion = deleted_objects(await read_document(exchange))
+    exchange.keys = deletion.keys
     mount = service.mounts.mount(exchange.bucket)
     keys_of: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     errors: list[tuple[str, S3Error]] = []

@@ -11,6 +11,14 @@ HEAD_SECONDS: Final = 120
 """Seconds that a client has for a request's head, or between two requests: longer than clients keep idle connections (Go 90), so
 that the client closes them, and not the server just as the next request is in transit."""
 
+SERVER_LOG: Final = {
+    "handlers": {
+        name: {"formatter": formatter, "class": "logging.StreamHandler", "stream": "ext://sys.stderr"}
+        for name, formatter in (("console", "generic"), ("access", "access"))
+    }
+}
+"""Granian's log on standard error, for its ``log_dictconfig``: its own choice is standard output, which has documents here."""
+
 HEAD_BYTES: Final = 128 << 10
 """Limit on the bytes of a head, and of anything else read ahead from a connection: the memory it may occupy."""
 

@@ -16,7 +16,7 @@ from granian.server.embed import Server
 
 from graveler.access.local_session import LocalSession
 from graveler.server.configuration import ServerSettings
-from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS
+from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS, SERVER_LOG
 from graveler.server.local_requests import LoopbackGuard
 from graveler.server.serve import answers
 from graveler.server.worker import build_gateway
@@ -50,6 +50,7 @@ async def _serve(
         backlog=_CONNECTIONS,
         backpressure=_CONNECTIONS,
         log_level=LogLevels.error,
+        log_dictconfig=SERVER_LOG,
     )
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -20,7 +20,7 @@ from granian.server.mp import MPServer
 
 from graveler.server.configuration import ServerSettings
 from graveler.server.gateway import HEALTH, Gateway
-from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS
+from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS, SERVER_LOG
 from graveler.server.metrics import WorkerDeaths
 from graveler.server.restarts import MOST, Restarts
 from graveler.server.worker import Companion, build_gateway
@@ -97,6 +97,7 @@ def serve(settings: ServerSettings, ready: Callable[[], None], companion: Compan
         http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=HEAD_BYTES),
         websockets=False,
         log_level=LogLevels.error,
+        log_dictconfig=SERVER_LOG,
         workers_kill_timeout=STOP_SECONDS,
     )
     server.deaths = WorkerDeaths(settings.metrics)
@@ -124,6 +125,7 @@ def serve(settings: ServerSettings, ready: Callable[[], None], companion: Compan
 
 def _start_worker(settings: ServerSettings, starts: Connection, companion: Companion | None) -> Gateway:
     """Return the gateway of this process. Once its loop runs, which granian begins when it listens, tell the first process."""
+    os.dup2(2, 1)  # the first process writes documents to standard output, between which nothing else may stand
     gateway = build_gateway(settings, companion=companion)
 
     def tell() -> None:

@@ -77,6 +77,12 @@ def list_uploads(
     return uploads[:amount], len(uploads) > amount
 
 
+def list_upload_branches(repository: RepositoryParts, prefix: str = "") -> list[str]:
+    """Return the names with this prefix of branches, existing or not, that have records of uploads, in order. One table read for
+    each thousand records, but no more than one for each branch."""
+    return list(repository.upload_records.branches(prefix))
+
+
 def complete_upload(
     repository: RepositoryParts,
     branch: str,

@@ -104,6 +104,18 @@ class UploadRecords:
                 if record.upload.path.startswith(prefix):
                     yield record
 
+    def branches(self, prefix: str) -> Iterator[str]:
+        """Yield the branches whose names begin with ``prefix`` and that have records, in order. One table read for each thousand
+        records, but no more than one for each branch."""
+        start, end = prefix.encode(), prefix.encode() + b"\xff"
+        while True:
+            page = self._tables.query(self.partition, start=start, end=end)
+            names = [sort.partition(b"\0")[0] for sort, _ in page.items]
+            yield from map(bytes.decode, dict.fromkeys(names))
+            if not page.more:
+                return
+            start = names[-1] + b"\1"  # behind the last branch of the page
+
     def all(self) -> Iterator[StoredRecord]:
         """Yield all records. One table read for each thousand. :class:`CorruptError`."""
         for page in pages(self._tables, self.partition):
