@@ -151,7 +151,13 @@ def test_what_is_only_read_is_not_written(s3: "S3Client") -> None:
 
 
 def test_buckets(s3: "S3Client") -> None:
-    assert [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]] == ["sales", "company-lake", "archive", "other", "dev"]
+    assert [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]] == [
+        "sales",
+        "company-lake",
+        "archive",
+        "other",
+        "dev",
+    ]
     s3.head_bucket(Bucket="sales")
     s3.create_bucket(Bucket="sales", CreateBucketConfiguration={"LocationConstraint": REGION})
     assert s3.get_bucket_location(Bucket="sales")["LocationConstraint"] == REGION
@@ -213,8 +219,10 @@ def test_an_upload_in_parts_is_an_object_at_its_end(s3: "S3Client", repository: 
     with pytest.raises(ClientError) as error:
         s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": '"wrong"'}]})
     assert code_of(error.value) == (400, "InvalidPart")
-    assert "part 1 of the upload of 'parted/1' with ETag wrong does not exist: that part has the ETag" in str(error.value)
-    with pytest.raises(ClientError, match="part 4 of the upload of 'parted/1' with ETag wrong .* was not uploaded"):
+    assert "part 1 of the upload of 'parted/1' with ETag wrong does not exist: that part has the ETag" in str(
+        error.value
+    )
+    with pytest.raises(ClientError, match=r"part 4 of the upload of 'parted/1' with ETag wrong .* was not uploaded"):
         s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 4, "ETag": '"wrong"'}]})
     etag = s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})["ETag"]
     joined = md5(b"".join(md5(body).digest() for body in bodies)).hexdigest()

@@ -302,6 +302,7 @@ def test_a_worker_that_dies_is_replaced_also_several_times_within_seconds(tmp_pa
         answered_by_another(server, dead)
         text = server.ask("GET", "/metrics", authorised=False).body.decode()
         assert "\ngraveler_worker_deaths_total 2\n" in text
+        assert server.process.stdout is not None
         assert not select.select([server.process.stdout], [], [], 0)[0], "the log has its place on standard error"
     assert server.process.returncode == 0
 

@@ -157,8 +157,8 @@ async def complete_multipart_upload(service: Service, exchange: Exchange) -> Non
 async def _wrong_part(
     service: Service, exchange: Exchange, location: Location, parts: Sequence[tuple[int, str]], error: InvalidError
 ) -> S3Error:
-    """Return the error for parts that the store does not join: the one of the first part that is not there, or too small. Cost: as
-    a listing of all parts. The store's own words name a key that no client knows."""
+    """Return the error for parts that the store does not join: that of the first part that is missing or too small. Cost: a
+    listing of all parts. The store's own words name a key that no client knows."""
     repository, upload = await find(service, exchange, location)
     stored = await service.calls.long(
         lambda: {part.number: part for part in repository.namespace.parts(upload.key, upload.store_id)}
@@ -167,16 +167,16 @@ async def _wrong_part(
     for number, etag in parts:
         part = stored.get(number)
         if part is None or part.etag != etag:
-            there = "was not uploaded" if part is None else f"has the ETag {part.etag}"
+            difference = "was not uploaded" if part is None else f"has the ETag {part.etag}"
             return S3Error(
                 "InvalidPart",
-                f"part {number} {named} with ETag {etag[:80]} does not exist: that part {there}. Upload it again",
+                f"part {number} {named} with ETag {etag[:80]} does not exist: that part {difference}. Upload it again",
                 fields={"UploadId": upload.upload_id, "PartNumber": str(number), "ETag": etag[:80]},
             )
         if part.size < _SMALLEST and number != parts[-1][0]:
             return S3Error(
                 "EntityTooSmall",
-                f"part {number} {named} has {part.size:,} bytes; the store of this lake requires {_SMALLEST:,} in each but the last",
+                f"part {number} {named} has {part.size:,} bytes; this lake's store requires {_SMALLEST:,} in each but the last",
                 fields={"ProposedSize": str(part.size), "MinSizeAllowed": str(_SMALLEST), "PartNumber": str(number)},
             )
     return S3Error("InvalidPart", str(error).replace(upload.key, upload.path))
@@ -214,8 +214,8 @@ class UploadPage(Struct, frozen=True):
 
 
 def _uploads(opened: OpenRepository, location: Location, listing: UploadListing) -> Iterator[ListedUpload]:
-    """Yield the uploads behind a listing's marker, in the order of their keys: those to a location's branch, or to all whose names
-    begin with the path of a location without a ref."""
+    """Yield the uploads behind a listing's marker, in the order of their keys: those to a location's branch, or to all branches
+    whose names begin with the path of a location without a ref."""
     if location.ref:
         places = [(location.ref, location.above, location.path)]
     else:
