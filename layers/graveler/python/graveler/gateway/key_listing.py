@@ -1,7 +1,5 @@
 """Listings of keys: ListObjects and ListObjectsV2."""
 
-from collections.abc import Mapping
-
 from msgspec import Struct
 
 from graveler.errors import RefNotFoundError
@@ -13,7 +11,7 @@ from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.service import Service
 from graveler.model import CommonPrefix
 from graveler.requests.base import Permission
-from graveler.tree.record import MakeEntry
+from graveler.tree.record import MakeBrief
 
 
 class KeyPage(Struct, frozen=True):
@@ -81,7 +79,7 @@ def _objects(service: Service, mount: Mount, location: Location, listing: Listin
         return KeyPage([], [])  # all keys are before it
     else:
         after = ""
-    page = repository.list_as(
+    page = repository.list_brief(
         _maker(above),
         location.ref,
         prefix=location.path,
@@ -99,13 +97,12 @@ def _objects(service: Service, mount: Mount, location: Location, listing: Listin
     return KeyPage(contents, prefixes, "" if page.next_after is None else above + page.next_after)
 
 
-def _maker(above: str) -> MakeEntry[ListedObject]:
+def _maker(above: str) -> MakeBrief[ListedObject]:
     """Return what makes an object of a listing from the fields of its record."""
+    if not above:
+        return ListedObject
 
-    def make(
-        path: str, address: str, size: int, checksum: str, mtime: int, content_type: str, metadata: Mapping[str, str]
-    ) -> ListedObject:
-        del address, content_type, metadata
+    def make(path: str, size: int, checksum: str, mtime: int) -> ListedObject:
         return ListedObject(above + path, size, checksum, mtime)
 
     return make

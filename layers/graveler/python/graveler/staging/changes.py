@@ -200,7 +200,7 @@ class StagedChanges:
         if len(pages) == 1:
             items, more = pages[0].items, pages[0].more
             keys = [key for key, _ in items]
-            return StagedChunk(keys, [record_of(item) for _, item in items], keys[-1] if more else None)
+            return StagedChunk(keys, records_of([item for _, item in items]), keys[-1] if more else None)
         complete_upto: bytes | None = None
         records: dict[bytes, bytes | None] = {}
         for page in pages:

@@ -41,6 +41,8 @@ _HEAD: Final = Layout(">HQB")
 _OUTSIDE: Final = Layout(">HQB16sB")
 """The head of a record with an MD5, up to its address outside the namespace."""
 _TIMED: Final = Layout(">HI")
+_TIMES: Final = frozenset((0x91CE, 0x92CE, 0x93CE, 0x94CE))
+"""The bytes before the time in a rest of one to four values: an array of so many, and an integer of 32 bits."""
 _ONE_TIME: Final = 0x91CE
 """The bytes before the time in a rest that holds nothing else: an array of one, an integer of 32 bits."""
 _ATTRIBUTES: Final = 1
@@ -58,6 +60,9 @@ _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
 T = TypeVar("T")
 MakeEntry = Callable[[str, str, int, str, int, str, Mapping[str, str]], T]
 """Makes a value from the fields of an :class:`ObjectEntry`, in their order."""
+
+MakeBrief = Callable[[str, int, str, int], T]
+"""Makes a value from path, size, checksum and time of an :class:`ObjectEntry`."""
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list).decode
@@ -235,6 +240,31 @@ class RecordCodec:
             except (StructError, UnicodeDecodeError):
                 pass  # shorter than such a record, or damaged, which decode_as reports
             add(self.decode_as(make, key, record))
+        return decoded
+
+    def decode_brief(self, make: MakeBrief[T], records: Iterable[tuple[bytes, bytes]]) -> list[T]:
+        """Return what ``make`` makes of a part of the fields for each of these records, in a third of :meth:`decode_many`'s time:
+        of those with an MD5 and a time after 1970, the rest of the value is not read. :class:`CorruptError` as far as it is
+        noticed."""
+        decoded: list[T] = []
+        add, head, timed = decoded.append, _HEAD.unpack_from, _TIMED.unpack_from
+
+        def make_whole(
+            path: str, address: str, size: int, checksum: str, mtime: int, content_type: str, metadata: Mapping[str, str]
+        ) -> T:
+            del address, content_type, metadata
+            return make(path, size, checksum, mtime)
+
+        for key, record in records:
+            try:
+                length, size, mark = head(record)
+                code, mtime = timed(record, length + 2)
+                if mark == 16 and code in _TIMES:
+                    add(make(key.decode(), size, record[11:27].hex(), mtime))
+                    continue
+            except (StructError, UnicodeDecodeError):
+                pass  # a shorter record, or a damaged one, which decode_as reports
+            add(self.decode_as(make_whole, key, record))
         return decoded
 
     def decode_as(self, make: MakeEntry[T], key: bytes, packed: bytes, path: str = "") -> T:

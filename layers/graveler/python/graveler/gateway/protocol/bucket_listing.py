@@ -10,7 +10,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from graveler.gateway.protocol.s3_errors import invalid_argument
-from graveler.gateway.protocol.xml_text import NAMESPACE, XML_DECLARATION, escape, iso_time, owner_element
+from graveler.gateway.protocol.xml_text import NAMESPACE, SPECIAL, XML_DECLARATION, escape, iso_time, owner_element
 
 MAX_KEYS: Final = 1000
 """Most keys and common prefixes of a page."""
@@ -101,17 +101,21 @@ def key_encoder(encoding_url: bool) -> Callable[[str], str]:
 
 
 def listing_document(
-    bucket: str, listing: Listing, contents: Iterable[ListedObject], prefixes: Sequence[str], next_after: str
+    bucket: str, listing: Listing, contents: Sequence[ListedObject], prefixes: Sequence[str], next_after: str
 ) -> bytes:
     """Return the document of a page: objects and common prefixes, each in the order of their keys. ``next_after`` is the last of
-    them all if others follow; else empty. 1.6 µs an object."""
+    them all if others follow; else empty. 0.8 µs an object, if no key has to be encoded."""
     encode = key_encoder(listing.encoding_url)
-    owner = owner_element() if listing.fetch_owner else ""
+    end = f"</Size>{owner_element() if listing.fetch_owner else ''}<StorageClass>STANDARD</StorageClass></Contents>"
+    keys, etags = [item.key for item in contents], [item.etag for item in contents]
+    if (_RESERVED if listing.encoding_url else SPECIAL).search("".join(keys)):
+        keys = list(map(encode, keys))
+    if SPECIAL.search("".join(etags)):
+        etags = list(map(escape, etags))
     objects = [
-        f"<Contents><Key>{encode(item.key)}</Key><LastModified>{iso_time(item.mtime)}</LastModified>"
-        f"<ETag>&quot;{escape(item.etag)}&quot;</ETag><Size>{item.size}</Size>{owner}"
-        "<StorageClass>STANDARD</StorageClass></Contents>"
-        for item in contents
+        f"<Contents><Key>{key}</Key><LastModified>{iso_time(item.mtime)}</LastModified>"
+        f"<ETag>&quot;{etag}&quot;</ETag><Size>{item.size}{end}"
+        for item, key, etag in zip(contents, keys, etags, strict=True)
     ]
     parts = [
         XML_DECLARATION,

@@ -8,6 +8,9 @@ from typing import Final
 NAMESPACE: Final = "http://s3.amazonaws.com/doc/2006-03-01/"
 XML_DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
+SPECIAL: Final = re.compile('[&<>"\x00-\x08\x0b-\x1f\x7f\ufffe\uffff\ud800-\udfff]')
+"""The characters that :func:`escape` replaces."""
+
 _OWNER: Final = "graveler"
 _DAY: Final = 86400
 _FIRST: Final = -62_135_596_800
@@ -15,7 +18,6 @@ _LAST: Final = 253_402_300_799
 """Unix seconds of the years 1 to 9999."""
 
 _TWO: Final = [f"{number:02}" for number in range(60)]
-_SPECIAL: Final = re.compile('[&<>"\x00-\x08\x0b-\x1f\x7f\ufffe\uffff\ud800-\udfff]')
 _NAMES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
 
@@ -27,7 +29,7 @@ def escape(text: str) -> str:
     """
     if text.isprintable() and not ("&" in text or "<" in text or ">" in text or '"' in text):  # most, in half the time
         return text
-    return _SPECIAL.sub(_reference, text)
+    return SPECIAL.sub(_reference, text)
 
 
 @lru_cache(maxsize=4096)

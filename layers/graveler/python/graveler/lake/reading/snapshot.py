@@ -193,6 +193,10 @@ def _overlay(
     keys: list[bytes], packed: list[bytes], staged_keys: Sequence[bytes], staged: Sequence[bytes | None]
 ) -> Records:
     """Return committed records overlaid by staged ones; tombstones hide."""
+    if not keys:
+        present = [value for value in staged if value is not None]
+        if len(present) == len(staged):
+            return [*staged_keys], present
     merged_keys: list[bytes] = []
     merged: list[bytes] = []
     done = 0
