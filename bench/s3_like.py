@@ -1,6 +1,6 @@
 """The yardstick of ``bench.gateway_store``: a server that answers reads and writes of objects as S3 does, and has neither
-signatures nor a disk. It keeps what is written if that is small; any other object holds the same :data:`SIZE` bytes. It waits for
-``DELAY`` seconds before each answer::
+signatures nor a disk. It keeps what is written if that is small; any other object holds the same :data:`SIZE` bytes. Unless
+``MD5`` is 0, it answers a write with the MD5 of the bytes, as S3 does. It waits for ``DELAY`` seconds before each answer::
 
     granian --interface rsgi --workers 1 --no-ws --factory bench.s3_like:create
 """
@@ -8,6 +8,7 @@ signatures nor a disk. It keeps what is written if that is small; any other obje
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
+from hashlib import md5
 from typing import Any
 
 SIZE = 64 << 20
@@ -21,21 +22,29 @@ def create() -> Callable[..., Awaitable[None]]:
     """The application of one worker."""
     large = memoryview(os.urandom(SIZE))
     small: dict[str, bytes] = {}
+    has_md5 = os.environ.get("MD5") != "0"
     delay = float(os.environ.get("DELAY", "0"))
 
     async def application(scope: Any, protocol: Any) -> None:
         if scope.method == "PUT":
             size, is_kept, pieces = 0, int(scope.headers["content-length"]) <= MAX_KEPT, []
+            digest, hashing = md5(usedforsecurity=False), None
             async for piece in protocol:
                 size += len(piece)
                 if is_kept:
                     pieces.append(piece)
+                if hashing is not None:
+                    await hashing
+                if has_md5:
+                    hashing = asyncio.get_running_loop().run_in_executor(None, digest.update, piece)
+            if hashing is not None:
+                await hashing
             assert size == int(scope.headers["content-length"])
             if is_kept:
                 small[scope.path] = b"".join(pieces)
             if delay:
                 await asyncio.sleep(delay)
-            protocol.response_empty(200, [("etag", ETAG)])
+            protocol.response_empty(200, [("etag", f'"{digest.hexdigest()}"' if has_md5 else ETAG)])
             return
         if delay:
             await asyncio.sleep(delay)

@@ -74,7 +74,7 @@ entry = st.builds(
     address=address,
     size=st.integers(0, 2**63 - 1) | st.integers(0, 300),
     checksum=checksum,
-    mtime=st.integers(-(2**40), 2**62) | st.integers(0, 2),
+    mtime=st.integers(-(2**40), 2**62) | st.integers(0, 2) | st.integers(1 << 16, (1 << 32) - 1),
     content_type=st.sampled_from([DEFAULT_CONTENT_TYPE, "", "text/plain", "Ünïcode"]) | text,
     metadata=st.dictionaries(text, text, max_size=4),
 )
@@ -91,6 +91,8 @@ def what_it_is(e: ObjectEntry) -> tuple[object, ...]:
 def test_an_entry_comes_back_as_it_was(e: ObjectEntry) -> None:
     packed = CODEC.encode(e)
     assert CODEC.decode(e.path.encode(), packed) == e
+    brief = CODEC.decode_brief(lambda *fields: fields, [(e.path.encode(), packed)])
+    assert brief == [(e.path, e.size, e.checksum, e.mtime)]
     assert identity(packed) == identity_of(packed)
 
 

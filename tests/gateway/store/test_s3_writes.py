@@ -1,11 +1,13 @@
 """Writes beside a store and a network that fail: nothing half-written gets its name, and what can be repeated is."""
 
 import asyncio
+from hashlib import md5
 
 import pytest
 
 from graveler.errors import AnswerLostError, BusyError
 from graveler.gateway.store.port import PIECE, Bytes
+from graveler.gateway.writing import checksum_of
 from graveler.storage.objects.port import (
     NotPermittedError,
     ObjectMissingError,
@@ -81,6 +83,29 @@ def test_checksums_are_forwarded(run: Run) -> None:
         assert headers["x-amz-checksum-crc32"] == "rfPzUw=="
         assert headers["content-md5"] == "jXd/OF09/siBXSD3SWAm3A=="
         assert "host;x-amz-checksum-crc32;x-amz-content-sha256" in headers["authorization"]
+
+    run(work)
+
+
+def test_etags_are_trusted_as_md5_only_if_the_last_one_was(run: Run) -> None:
+    async def work(server: ScriptedS3, store: Bytes) -> None:
+        assert not store.etags_are_md5
+        for headers, is_md5 in (
+            ({}, True),
+            ({"x_amz_server_side_encryption": "aws:kms"}, False),
+            ({}, True),
+            ({"etag": f'"{"f" * 32}"'}, False),
+        ):
+
+            async def answer(request: Request, headers: dict[str, str] = headers) -> None:
+                etag = f'"{md5(await request.read()).hexdigest()}"'
+                request.send(200, b"", **{"etag": etag, **headers})  # type: ignore[arg-type]  # length is none of them
+
+            server.will(answer)
+            stored = await put(store, DATA[:10])
+            store.compare_etag(stored, md5(DATA[:10]).hexdigest())
+            assert store.etags_are_md5 is is_md5
+            assert (checksum_of(stored) == stored.etag) is ("x_amz_server_side_encryption" not in headers)
 
     run(work)
 

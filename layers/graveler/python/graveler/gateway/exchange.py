@@ -1,6 +1,5 @@
 """One request to the gateway, and the ways to respond to it."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -12,6 +11,7 @@ from graveler.gateway.mounts import Location
 from graveler.gateway.protocol.head import Head
 from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.protocol.signature import Payload
+from graveler.gateway.silence import SilenceLimit
 from graveler.requests.base import Permission
 
 if TYPE_CHECKING:
@@ -148,10 +148,13 @@ class Exchange:
         sent = 0
         try:
             transport = self.channel.response_stream(status, self._pairs(status, headers))
-            async for piece in pieces:
-                async with asyncio.timeout(SILENCE_SECONDS):
+            async with SilenceLimit(SILENCE_SECONDS) as client:
+                client.pause()
+                async for piece in pieces:
+                    client.hear()
                     await transport.send_bytes(piece)
-                sent += len(piece)
+                    client.pause()
+                    sent += len(piece)
             return sent
         finally:
             await pieces.aclose()

@@ -78,6 +78,7 @@ async def upload_part(service: Service, exchange: Exchange) -> None:
     location = await service.locate(exchange, Permission.WRITE)
     number = part_number(exchange.parameters)
     decoder = BodyDecoder(exchange.head, exchange.payload)
+    decoder.omit_md5()  # a part's ETag is the store's
     with service.writing():
         repository, upload = await find(service, exchange, location)
         writer = service.stores.of(repository.namespace).part_writer(

@@ -1,6 +1,8 @@
 """Writes of objects: PutObject, DeleteObject and DeleteObjects."""
 
+import re
 from collections import defaultdict
+from typing import Final
 
 from graveler.errors import GravelerError
 from graveler.gateway.arrival import arriving, known_checksums, read_document, write_body
@@ -17,7 +19,12 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests.base import Permission
 from graveler.requests.staging import Delete, Link
+from graveler.storage.objects.port import StoredObject
 from graveler.tree.record import encode_key
+
+_COMPARED: Final = 1 << 20
+"""Length of bodies in bytes up to which the MD5 is always computed, and compared with the store's ETag."""
+_MD5: Final = re.compile(r"[0-9a-f]{32}")
 
 
 async def put_object(service: Service, exchange: Exchange) -> None:
@@ -33,15 +40,26 @@ async def put_object(service: Service, exchange: Exchange) -> None:
     with service.writing():
         repository, address = await new_address(service, location)
         objects, key = repository.store_at(address)
-        writer = service.stores.of(objects).writer(key, decoder.length, known_checksums(decoder))
-        await write_body(exchange, decoder, writer, service.disk)
+        store = service.stores.of(objects)
+        if store.etags_are_md5 and decoder.length > _COMPARED:
+            decoder.omit_md5()
+        writer = store.writer(key, decoder.length, known_checksums(decoder))
+        stored = await write_body(exchange, decoder, writer, service.disk)
+        checksum = decoder.md5 or checksum_of(stored)
+        store.compare_etag(stored, checksum)
         entry = ObjectEntry(
-            location.path, address, decoder.length, decoder.md5, int(repository.clock.now()), content_type, metadata
+            location.path, address, decoder.length, checksum, int(repository.clock.now()), content_type, metadata
         )
         link = Link(branch=location.ref, entry=entry, if_absent=condition.if_absent, if_match=condition.if_match)
         await stage(service, location, repository, link)
     service.traffic.wrote(entry.size)
     exchange.respond(200, {"etag": f'"{entry.checksum}"', **decoder.checksums})
+
+
+def checksum_of(stored: StoredObject) -> str:
+    """Return the checksum of an object whose MD5 was left to the store: its ETag there. If that is no MD5, it gets the form of an
+    upload in parts, so that nobody takes it for one."""
+    return stored.etag if _MD5.fullmatch(stored.etag) and not stored.encrypted else f"{stored.etag}-1"
 
 
 async def _mark_branch(service: Service, exchange: Exchange, location: Location, decoder: BodyDecoder) -> None:

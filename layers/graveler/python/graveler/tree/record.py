@@ -250,7 +250,13 @@ class RecordCodec:
         add, head, timed = decoded.append, _HEAD.unpack_from, _TIMED.unpack_from
 
         def make_whole(
-            path: str, address: str, size: int, checksum: str, mtime: int, content_type: str, metadata: Mapping[str, str]
+            path: str,
+            address: str,
+            size: int,
+            checksum: str,
+            mtime: int,
+            content_type: str,
+            metadata: Mapping[str, str],
         ) -> T:
             del address, content_type, metadata
             return make(path, size, checksum, mtime)

@@ -1,13 +1,13 @@
 """The body of a request: decoded, counted, and compared with all that its head says of it."""
 
 import hashlib
-from base64 import b64encode
 from typing import Final
 
 from msgspec import Struct
 
 from graveler.gateway.protocol.checksums import (
     Announced,
+    Digest,
     announced_checksum,
     digest_of,
     encoded,
@@ -71,7 +71,7 @@ class BodyDecoder:
         self._chunks = ChunkDecoder(payload, self.length) if payload.is_chunked else None
         self._sha256 = None if payload.is_chunked or payload.content_sha256 == UNSIGNED else payload.content_sha256
         self._arrived = 0
-        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._md5: Digest | None = hashlib.md5(usedforsecurity=False)
         self._content_hash = hashlib.sha256()
         self._checksum = None if self._announced is None else digest_of(self._announced.algorithm)
         self.checksums: dict[str, str] = {}
@@ -83,8 +83,18 @@ class BodyDecoder:
 
     @property
     def md5(self) -> str:
-        """The MD5 of the decoded bytes so far, in hexadecimal digits: the ETag of the whole."""
-        return self._md5.hexdigest()
+        """The MD5 of the decoded bytes so far, in hexadecimal digits: the ETag of the whole. Empty if it is not computed."""
+        return "" if self._md5 is None else self._md5.digest().hex()
+
+    def omit_md5(self) -> None:
+        """Compute no MD5, which takes more time than all else, unless the head names one. Call it before the first piece."""
+        if self._content_md5 is None:
+            self._md5 = None
+
+    @property
+    def is_plain(self) -> bool:
+        """True if :meth:`feed` only counts bytes: there is nothing to decode or to hash."""
+        return self._md5 is None and self._sha256 is None and self._checksum is None and self._chunks is None
 
     def feed(self, piece: bytes) -> bytes:
         """Return the decoded bytes of the next piece. ``IncompleteBody`` for more bytes than declared, and the errors of
@@ -93,7 +103,8 @@ class BodyDecoder:
         self._arrived += len(data)
         if self._arrived > self.length:
             raise wrong_length(self.length, self._arrived)
-        self._md5.update(data)
+        if self._md5 is not None:
+            self._md5.update(data)
         if self._sha256 is not None:
             self._content_hash.update(data)
         if self._checksum is not None:
@@ -125,8 +136,10 @@ class BodyDecoder:
             )
 
     def _check_md5(self) -> None:
-        calculated = b64encode(self._md5.digest()).decode()
-        if self._content_md5 is not None and self._content_md5 != calculated:
+        if self._content_md5 is None or self._md5 is None:
+            return
+        calculated = encoded(self._md5)
+        if self._content_md5 != calculated:
             raise S3Error(
                 "BadDigest",
                 "The Content-MD5 you specified did not match what we received.",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 _CONTINUE: Final = 100
+_CHECK_SECONDS: Final = 1.0
+"""Longest time after which a wait is compared with its limit: a connection is used with several limits."""
 
 
 class BrokenConnectionError(Exception):
@@ -37,6 +39,9 @@ class HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._silence = self._deadline = 0.0
+        """Longest time for which the current wait may last, and the time of the loop at which it ends."""
         self._error: BrokenConnectionError | None = None
         self._parser: HttpResponseParser | None = None
         self._pieces: deque[bytes] = deque()
@@ -161,13 +166,26 @@ class HttpConnection(asyncio.Protocol):
         """Wait until something happens."""
         if self._error is not None:
             raise self._error
-        waiter = self._waiter = self._loop.create_future()
-        timer = self._loop.call_later(silence, _expire, waiter, silence)
+        self._silence, self._deadline = silence, self._loop.time() + silence
+        if self._timer is None:
+            self._timer = self._loop.call_later(min(silence, _CHECK_SECONDS), self._check_silence)
+        self._waiter = self._loop.create_future()
         try:
-            await waiter
+            await self._waiter
         finally:
-            timer.cancel()
             self._waiter = None
+
+    def _check_silence(self) -> None:
+        """End a wait that lasts too long, or look again later. One timer for many waits: each needs a fraction of a timer's
+        time."""
+        self._timer = None
+        if self._waiter is None or self._waiter.done():
+            return
+        rest = self._deadline - self._loop.time()
+        if rest > 0:
+            self._timer = self._loop.call_later(min(rest, _CHECK_SECONDS), self._check_silence)
+        else:
+            self._waiter.set_exception(TimeoutError(f"nothing came for {self._silence:g} seconds"))
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -177,6 +195,9 @@ class HttpConnection(asyncio.Protocol):
         if self._error is None:
             self._error = BrokenConnectionError(reason, answered=self._is_answered)
         self._transport.abort()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(self._error)
 
@@ -260,11 +281,6 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._is_complete = self._has_head
-
-
-def _expire(waiter: "asyncio.Future[None]", silence: float) -> None:
-    if not waiter.done():
-        waiter.set_exception(TimeoutError(f"nothing came for {silence:g} seconds"))
 
 
 def head_of(method: str, target: str, headers: Mapping[str, str]) -> bytes:

@@ -79,6 +79,16 @@ class Bytes(ABC):
     def namespace(self) -> str:
         """URL of the namespace, without a trailing slash."""
 
+    @property
+    def etags_are_md5(self) -> bool:
+        """True if the ETag of the last object for which that was compared is the MD5 of its bytes. Then the MD5 need not be
+        computed for others: they have an ETag of the same kind, or are ``encrypted``."""
+        return False
+
+    def compare_etag(self, stored: StoredObject, md5: str) -> None:
+        """Note whether the ETag of an object that was written is the MD5 of its bytes."""
+        del stored, md5
+
     @abstractmethod
     async def read(self, key: str, start: int, length: int) -> Body:
         """Return ``length`` bytes of an object from offset ``start``. The store has answered by then:

@@ -41,6 +41,13 @@ class S3Bytes(Bytes):
     def namespace(self) -> str:
         return self._objects.namespace
 
+    @property
+    def etags_are_md5(self) -> bool:
+        return self._client.etags_are_md5
+
+    def compare_etag(self, stored: StoredObject, md5: str) -> None:
+        self._client.etags_are_md5 = not stored.encrypted and stored.etag == md5
+
     async def read(self, key: str, start: int, length: int) -> Body:
         """See :meth:`Bytes.read`. One request; one more each time that a connection breaks on the way."""
         reading = _S3Read(self._objects, self._client, key, start, length)

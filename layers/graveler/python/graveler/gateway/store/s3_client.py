@@ -73,6 +73,8 @@ class S3Client:
     def __init__(self, objects: S3Objects) -> None:
         self._objects = objects
         self.settings: S3Settings = objects.settings
+        self.etags_are_md5 = False
+        """See :attr:`graveler.gateway.store.port.Bytes.etags_are_md5`."""
         self._lock = asyncio.Lock()
         self._origin: Origin | None = None
         self._credentials: S3Credentials

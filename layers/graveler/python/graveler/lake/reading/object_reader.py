@@ -146,7 +146,13 @@ class ObjectReader(StateReader):
         return self._listed(partial(self.codec.decode_brief, make), ref, prefix, after, delimiter, amount)
 
     def _listed(
-        self, decode: Callable[[Iterable[tuple[bytes, bytes]]], list[T]], ref: str, prefix: str, after: str, delimiter: str, amount: int
+        self,
+        decode: Callable[[Iterable[tuple[bytes, bytes]]], list[T]],
+        ref: str,
+        prefix: str,
+        after: str,
+        delimiter: str,
+        amount: int,
     ) -> Page[T | CommonPrefix]:
         snapshot, commit_id = self._state(ref)
         page = snapshot.page(
