@@ -16,6 +16,7 @@ from graveler.gateway.control import (
     Mount,
     Opening,
     Ready,
+    S3Place,
     Tally,
     line_of,
     read_document,
@@ -61,11 +62,15 @@ class GatewayProcess:
 
 @contextmanager
 def running_gateway(
-    lake: Path | LakeLocation, *mounts: Mount, keys: KeyPair = KEYS, environment: Mapping[str, str] | None = None
+    lake: Path | LakeLocation,
+    *mounts: Mount,
+    keys: KeyPair = KEYS,
+    environment: Mapping[str, str] | None = None,
+    also: tuple[S3Place, ...] = (),
 ) -> Iterator[GatewayProcess]:
     """Run a gateway for a lake until the end of the block."""
     location = FolderLake(lake) if isinstance(lake, Path) else lake
-    opening = Opening(lake=LakePlace.of(location), mounts=mounts, keys=keys, user="ana")
+    opening = Opening(lake=LakePlace.of(location), mounts=mounts, keys=keys, user="ana", also=also)
     with subprocess.Popen(
         [sys.executable, "-m", "graveler.gateway"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     ) as process:

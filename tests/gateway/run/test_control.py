@@ -13,6 +13,7 @@ from graveler.gateway.control import (
     Mount,
     Opening,
     Ready,
+    S3Place,
     Tally,
     Volume,
     line_of,
@@ -33,7 +34,11 @@ LOCATIONS = (
 def test_an_opening_crosses_whole(location: FolderLake | AwsLake | ServedLake) -> None:
     mount = Mount(bucket="sales", repository="sales", ref="tx-1", prefix="warehouse/", read_only=True)
     opening = Opening(
-        lake=LakePlace.of(location), mounts=(mount,), keys=KeyPair("GK", "secret"), user="ada", also=("s3://raw",)
+        lake=LakePlace.of(location),
+        mounts=(mount,),
+        keys=KeyPair("GK", "secret"),
+        user="ada",
+        also=(S3Place("raw", "in/"),),
     )
     line = line_of(opening)
     assert line.count(b"\n") == 1

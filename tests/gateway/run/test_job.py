@@ -290,6 +290,7 @@ def test_a_killed_runner_leaves_a_branch_with_a_lease_and_no_gateway(place: Plac
         (("sales/main~1", "--", "true"), "is no branch"),
         (("sales/main", "--bucket", "a b", "--", "true"), "names no bucket"),
         (("sales/main", "--bucket", "sales/x", "--", "true"), "twice"),
+        (("sales/main", "--bucket", "lake", "--also", "s3://lake", "--", "true"), "which is the repository's bucket"),
         (("sales/main", "--once", "", "--", "true"), "the ID of a run is empty"),
         (("sales/main", "--metadata", "x", "--", "true"), "--metadata 'x'"),
         (("sales/main", "--read-only", "--keep", "--", "true"), "--keep is for a run that writes"),

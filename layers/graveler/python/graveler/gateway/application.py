@@ -79,7 +79,10 @@ class GatewayApplication:
         try:
             exchange = await self._authenticated(head, channel, request_id, scope.scheme, source)
             handler = _HANDLERS.get(exchange.operation)
-            if handler is None:
+            sources = self._service.sources
+            if sources is not None and exchange.bucket in sources:
+                await sources.respond(exchange)
+            elif handler is None:
                 await buckets.plain_bucket(self._service, exchange)
             else:
                 await handler(self._service, exchange)

@@ -7,13 +7,14 @@ answers with its :class:`Tally`. When its input ends, the gateway ends at once: 
 A line is a JSON document and a line feed. Secrets travel here, where no other user of the machine sees them.
 """
 
+import re
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import UnavailableError
+from graveler.errors import InvalidError, UnavailableError
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation
 from graveler.location.environment import ServedLake
 
@@ -24,6 +25,9 @@ Location: TypeAlias = LakeLocation | ServedLake
 
 REGION: Final = "eu-central-1"
 """The region of the gateway's buckets. In older ones, such as us-east-1 and eu-west-1, boto3 presigns by version 2."""
+
+_S3: Final = "s3://"
+_BUCKET: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{2,254}", re.ASCII)
 
 LONGEST_LINE: Final = 1 << 20
 """Limit on the bytes of a line."""
@@ -48,6 +52,23 @@ class Mount(Struct, frozen=True, kw_only=True):
     ref: str
     prefix: str = ""
     read_only: bool = False
+
+
+class S3Place(Struct, frozen=True):
+    """A bucket of S3, or its keys that begin with ``prefix``, which is empty or ends with a slash."""
+
+    bucket: str
+    prefix: str = ""
+
+
+def parse_s3_place(text: str) -> S3Place:
+    """Return the place that a URL names, ``s3://bucket`` or ``s3://bucket/prefix``. :class:`InvalidError`."""
+    bucket, _, prefix = text.removeprefix(_S3).partition("/")
+    if not (text.startswith(_S3) and _BUCKET.fullmatch(bucket)):
+        raise InvalidError(
+            f"{text!r} names no bucket of S3; write s3://BUCKET or s3://BUCKET/PREFIX, such as s3://raw/2026"
+        )
+    return S3Place(bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else "")
 
 
 class LakePlace(Struct, frozen=True, kw_only=True):
@@ -79,7 +100,7 @@ class LakePlace(Struct, frozen=True, kw_only=True):
 class Opening(Struct, frozen=True, kw_only=True):
     """The buckets that a gateway serves, and how. It listens on 127.0.0.1 at ``port``; 0 stands for any free one. It accepts no
     other ``keys``; None: the AWS credentials that the gateway finds in its own environment. ``user`` is the author of changes.
-    ``also`` are places in S3, ``s3://bucket/prefix``, that the gateway reads with the rights of its process."""
+    ``also`` are places in S3 that the gateway reads with the rights of its process."""
 
     lake: LakePlace
     mounts: tuple[Mount, ...]
@@ -87,7 +108,7 @@ class Opening(Struct, frozen=True, kw_only=True):
     user: str = ""
     port: int = 0
     region: str = REGION
-    also: tuple[str, ...] = ()
+    also: tuple[S3Place, ...] = ()
 
 
 class Ready(Struct, frozen=True, kw_only=True):

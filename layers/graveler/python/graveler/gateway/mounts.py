@@ -39,23 +39,30 @@ class Mounts(Protocol):
 
 
 class JobMounts:
-    """The few buckets of a job, by name, of repositories of ``lake``."""
+    """The few buckets of a job, by name, of repositories of ``lake``. ``sources`` are buckets of S3 that it reads besides."""
 
-    def __init__(self, mounts: Sequence[Mount], lake: Lake) -> None:
+    def __init__(self, mounts: Sequence[Mount], lake: Lake, sources: Sequence[str] = ()) -> None:
         self._mounts: Mapping[str, Mount] = {mount.bucket: mount for mount in mounts}
         self._lake = lake
+        self._sources = sources
 
     def mount(self, bucket: str) -> Mount:
         """See :meth:`Mounts.mount`."""
         mount = self._mounts.get(bucket)
-        if mount is None:
+        if mount is not None:
+            return mount
+        if bucket in self._sources:
             raise S3Error(
-                "NoSuchBucket",
-                f"bucket {bucket!r} is not served to this program; it may use {', '.join(map(repr, self._mounts))}. The "
-                "run can give the repository further names as a bucket",
-                fields={"BucketName": bucket},
+                "AccessDenied",
+                f"bucket {bucket!r} is not the lake's: read its objects (--also), and write them with PutObject",
             )
-        return mount
+        served = ", ".join(map(repr, [*self._mounts, *self._sources]))
+        raise S3Error(
+            "NoSuchBucket",
+            f"bucket {bucket!r} is not served to this program; it may use {served}. The run can give the repository further "
+            f"names as a bucket (--bucket), and read another bucket of S3 (--also s3://{bucket})",
+            fields={"BucketName": bucket},
+        )
 
     def buckets(self) -> Sequence[tuple[str, int]]:
         """See :meth:`Mounts.buckets`."""

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from threading import Thread
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import uvloop
 
@@ -29,6 +29,9 @@ from graveler.storage.tables.sqlite import SqliteTables
 from graveler.system import pauses
 from graveler.system.extras import not_installed
 from graveler.system.secret_variables import take_over
+
+if TYPE_CHECKING:
+    from graveler.gateway.store.source_buckets import SourceBuckets
 
 _log: Final = logging.getLogger(__name__)
 
@@ -78,6 +81,15 @@ def signers_of(opening: Opening) -> Signers:
     return OwnSigners(opening.user)
 
 
+def sources_of(opening: Opening, service: Service) -> "SourceBuckets":
+    """Return the buckets of S3 that a gateway also reads. :class:`UnavailableError` without the library for S3."""
+    try:
+        from graveler.gateway.store.source_buckets import SourceBuckets  # botocore: 100 ms
+    except ModuleNotFoundError as error:
+        raise UnavailableError(not_installed("reading another bucket", error.name, "aws")) from None
+    return SourceBuckets(opening.also, service.traffic)
+
+
 async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO) -> None:
     """Serve until the runner's lines end."""
     signers = signers_of(opening)
@@ -88,12 +100,14 @@ async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO)
     threads, disk = Threads("lake", _LAKE_THREADS), Threads("disk", _DISK_THREADS)
     service = Service(
         lake,
-        JobMounts(opening.mounts, lake),
+        JobMounts(opening.mounts, lake, [place.bucket for place in opening.also]),
         LakeCalls(threads, in_loop=in_loop),
         ByteStores(disk),
         disk,
         opening.region,
     )
+    if opening.also:
+        service.sources = sources_of(opening, service)
     application = GatewayApplication(service, signers)
     server = new_server(application, Listener(port=port))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
@@ -119,6 +133,8 @@ async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO)
         announcing.cancel()
         server.stop()  # type: ignore[no-untyped-call]
         service.stores.close()
+        if service.sources is not None:
+            service.sources.close()
         pauses.install_waiter(None)
     os._exit(0)  # transfers in progress are of a program that has ended, or whose runner was killed
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from graveler.errors import RefNotFoundError
 from graveler.gateway.calls import LakeCalls
@@ -19,6 +19,9 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import RepositoryUID
 from graveler.requests.base import Permission, Request
 from graveler.server.threads import Threads
+
+if TYPE_CHECKING:
+    from graveler.gateway.store.source_buckets import SourceBuckets  # botocore: 100 ms
 
 R = TypeVar("R")
 
@@ -43,6 +46,8 @@ class Service:
         self.disk = disk
         self.region = region
         self.traffic = Traffic()
+        self.sources: SourceBuckets | None = None
+        """Buckets of S3 that are only read, if there are any."""
         self.uploads: dict[tuple[Location, str], tuple[RepositoryUID, UploadRecord]] = {}
         """Uploads in parts that were read, and their repositories; by location and ID."""
         self._locations = Locations(lake)

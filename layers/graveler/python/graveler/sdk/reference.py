@@ -332,9 +332,10 @@ class Reference:
         )
         return self._access.repository.run(request, Context(progress=progress))
 
-    def gateway(self, *, own_keys: bool = False) -> "AbstractContextManager[GatewayAccess]":
+    def gateway(self, *, own_keys: bool = False, also: Sequence[str] = ()) -> "AbstractContextManager[GatewayAccess]":
         """Serve the ref's commit by S3's protocol for a ``with`` block, on this machine, by a process of its own, and only for
-        reading. Clients sign by a pair of keys for the block, or with ``own_keys`` by the AWS credentials of this process. ::
+        reading. Clients sign by a pair of keys for the block, or with ``own_keys`` by the AWS credentials of this process.
+        ``also`` are places of S3, ``s3://bucket/prefix``, that they may read, too, with the rights of this process. ::
 
             with repo.ref("v1").gateway() as gateway:
                 s3 = boto3.client("s3", **gateway.client_options)
@@ -342,14 +343,20 @@ class Reference:
 
         Cost: resolving the ref, besides the requests of the clients. :class:`UnavailableError` without the extra ``server``.
         """
-        return self._gateway(self._access.repository.commit_of(self._id).id, read_only=True, own_keys=own_keys)
+        return self._gateway(
+            self._access.repository.commit_of(self._id).id, read_only=True, own_keys=own_keys, also=also
+        )
 
-    def _gateway(self, ref: str, *, read_only: bool, own_keys: bool) -> "AbstractContextManager[GatewayAccess]":
+    def _gateway(
+        self, ref: str, *, read_only: bool, own_keys: bool, also: Sequence[str]
+    ) -> "AbstractContextManager[GatewayAccess]":
         from graveler.gateway.run.block import gateway_block  # few programs need one
 
         access = self._access
         return ShortBlock(
-            gateway_block(access.location, access.id, ref, access.user, read_only=read_only, own_keys=own_keys)
+            gateway_block(
+                access.location, access.id, ref, access.user, read_only=read_only, own_keys=own_keys, also=also
+            )
         )
 
     def __repr__(self) -> str:

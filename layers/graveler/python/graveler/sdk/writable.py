@@ -1,6 +1,6 @@
 """Writable refs: a branch, and the hidden branch of a transaction."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -76,10 +76,11 @@ class WritableReference(Reference):
         )
         self._access.repository.run(request, self._context)
 
-    def gateway(self, *, own_keys: bool = False) -> "AbstractContextManager[GatewayAccess]":
+    def gateway(self, *, own_keys: bool = False, also: Sequence[str] = ()) -> "AbstractContextManager[GatewayAccess]":
         """Serve the branch by S3's protocol for a ``with`` block, on this machine, by a process of its own: clients of S3
         read its objects, and stage others. In a transaction, all of their writes are published together. Clients sign by a pair
-        of keys for the block, or with ``own_keys`` by the AWS credentials of this process. ::
+        of keys for the block, or with ``own_keys`` by the AWS credentials of this process. ``also`` are places of S3,
+        ``s3://bucket/prefix``, that they may read, too, with the rights of this process. ::
 
             with main.transaction("Nightly") as tx, tx.gateway() as gateway:
                 subprocess.run(["./load.sh"], env=gateway.environment, check=True)
@@ -87,7 +88,7 @@ class WritableReference(Reference):
         At the end of the block, writes that run have ten seconds to land. Cost: the requests of the clients.
         :class:`UnavailableError` without the extra ``server``, and if the gateway has ended before the block.
         """
-        return self._gateway(self._id, read_only=False, own_keys=own_keys)
+        return self._gateway(self._id, read_only=False, own_keys=own_keys, also=also)
 
     def _repr_html_(self) -> str:
         from graveler.sdk.display_tables import branch_card  # for notebooks

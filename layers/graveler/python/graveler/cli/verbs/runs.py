@@ -19,6 +19,7 @@ from graveler.errors import InvalidError, MergeConflictError
 from graveler.values.addresses import SCHEME, quote_ref, scheme_of, without_scheme
 
 if TYPE_CHECKING:
+    from graveler.gateway.control import S3Place
     from graveler.gateway.run.job import Bucket, Program, RunEnd, Terms
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", re.ASCII)
@@ -68,6 +69,12 @@ def run_(
         list[str] | None,
         typer.Option("--bucket", metavar="NAME[/PREFIX]", help="Another name of the bucket; repeatable."),
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also", metavar="S3-URL", help="Another bucket of S3, s3://BUCKET[/PREFIX], to read; repeatable."
+        ),
+    ] = None,
     own_keys: Annotated[
         bool, typer.Option("--own-keys", help="Leave the program its AWS keys, and accept these as the bucket's.")
     ] = False,
@@ -98,6 +105,7 @@ def run_(
     check_utf8("--message", message)
     meta = parse_metadata(metadata, "--metadata")
     buckets = _buckets(bucket or [], uri.repository)
+    places = _places(also or [], {uri.repository, *(bucket.name for bucket in buckets)})
     named = lake or Named(by_options=True)
     reads = read_only or ref is not None
     for_writers = {
@@ -117,7 +125,9 @@ def run_(
 
     location, user = find_lake(named), user_name()
     repository = open_repository(named, uri.repository)
-    subject = Program(repository=uri.repository, arguments=tuple(program), buckets=buckets, keeps_keys=own_keys)
+    subject = Program(
+        repository=uri.repository, arguments=tuple(program), buckets=buckets, also=places, keeps_keys=own_keys
+    )
     screen = Screen(sys.stderr)
     try:
         if reads:
@@ -198,6 +208,19 @@ def _buckets(texts: list[str], repository: str) -> "tuple[Bucket, ...]":
             raise InvalidError(f"--bucket names bucket {name!r} twice, or that of the repository; name each once")
         buckets[name] = Bucket(name, f"{prefix.strip('/')}/" if prefix.strip("/") else "")
     return tuple(buckets.values())
+
+
+def _places(texts: list[str], names: set[str]) -> "tuple[S3Place, ...]":
+    """Parse the places of S3 that are only read. :class:`InvalidError` for what is none, and for a bucket that has one of the
+    ``names`` of the repository's."""
+    from graveler.gateway.control import parse_s3_place
+
+    places = tuple(parse_s3_place(check_utf8("--also", text)) for text in texts)
+    if clash := next((place.bucket for place in places if place.bucket in names), ""):
+        raise InvalidError(
+            f"--also names bucket {clash!r}, which is the repository's bucket for this program; give that one another name"
+        )
+    return places
 
 
 def _say_again(screen: Screen, uri: RefURI, error: MergeConflictError, *, quiet: bool) -> None:

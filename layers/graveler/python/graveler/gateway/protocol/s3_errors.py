@@ -72,7 +72,8 @@ STATUSES: Final[Mapping[str, int]] = {
 
 
 class S3Error(Exception):
-    """An error of S3's protocol. ``fields`` are further elements of its document, ``headers`` those of its response."""
+    """An error of S3's protocol. ``fields`` are further elements of its document, ``headers`` those of its response. The
+    ``status`` is that of the code, unless S3 itself has sent another one."""
 
     def __init__(
         self,
@@ -80,11 +81,12 @@ class S3Error(Exception):
         message: str,
         fields: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.status = STATUSES[code]
+        self.status = STATUSES[code] if status is None else status
         self.fields: Mapping[str, str] = fields or {}
         self.headers: Mapping[str, str] = headers or {}
 

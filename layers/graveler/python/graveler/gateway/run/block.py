@@ -1,13 +1,14 @@
 """A gateway for a block of a program, which configures its clients of S3 itself or starts other programs under it."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NotRequired, TypedDict
 
 from msgspec import Struct
 
-from graveler.gateway.control import KeyPair, LakePlace, Location, Mount, Opening
+from graveler.errors import InvalidError
+from graveler.gateway.control import KeyPair, LakePlace, Location, Mount, Opening, parse_s3_place
 from graveler.gateway.run.environment import program_environment, url_of
 from graveler.gateway.run.process import GatewayProcess, new_keys
 
@@ -56,18 +57,30 @@ class GatewayAccess(Struct, frozen=True):
 
 @contextmanager
 def gateway_block(
-    location: Location, repository: str, ref: str, by: str, *, read_only: bool = False, own_keys: bool = False
+    location: Location,
+    repository: str,
+    ref: str,
+    by: str,
+    *,
+    read_only: bool = False,
+    own_keys: bool = False,
+    also: Sequence[str] = (),
 ) -> Iterator[GatewayAccess]:
     """Serve a ref by S3's protocol for a ``with`` block: a branch, or any ref if ``read_only``. The gateway is a process of its
     own, since a forked child would keep the port of a thread's. With ``own_keys`` its clients sign by the AWS credentials of this
-    process.
+    process. They may read the places ``also`` of S3, too.
 
     At the block's end, writes that run have ten seconds to land, and others are refused. :class:`UnavailableError` if the gateway
     cannot start, or has ended before the block.
     """
     keys = None if own_keys else new_keys()
+    places = tuple(map(parse_s3_place, also))
+    if repository in [place.bucket for place in places]:
+        raise InvalidError(
+            f"bucket {repository!r} is the repository's for these clients; they cannot read another one by that name"
+        )
     mount = Mount(bucket=repository, repository=repository, ref=ref, read_only=read_only)
-    opening = Opening(lake=LakePlace.of(location), mounts=(mount,), keys=keys, user=by)
+    opening = Opening(lake=LakePlace.of(location), mounts=(mount,), keys=keys, user=by, also=places)
     with GatewayProcess(opening) as gateway:
         port = gateway.ready()
         environment = program_environment(

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from graveler.errors import DirtyBranchError, GravelerError, InvalidError, MergeConflictError
-from graveler.gateway.control import LakePlace, Location, Mount, Opening, Tally
+from graveler.gateway.control import LakePlace, Location, Mount, Opening, S3Place, Tally
 from graveler.gateway.run.environment import program_environment
 from graveler.gateway.run.process import GatewayProcess, new_keys
 from graveler.gateway.run.publication import Publication, described, publish
@@ -45,7 +45,7 @@ class Program(Struct, frozen=True, kw_only=True):
     repository: str
     arguments: tuple[str, ...]
     buckets: tuple[Bucket, ...] = ()
-    also: tuple[str, ...] = ()
+    also: tuple[S3Place, ...] = ()
     keeps_keys: bool = False
 
 

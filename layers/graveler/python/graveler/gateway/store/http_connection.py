@@ -46,7 +46,7 @@ class HttpConnection(asyncio.Protocol):
         self._parser: HttpResponseParser | None = None
         self._pieces: deque[bytes] = deque()
         self._is_paused = self._is_full = False
-        self._is_answered = self._has_head = self._is_complete = self._keeps_alive = False
+        self._is_answered = self._has_head = self._is_complete = self._keeps_alive = self._has_no_body = False
         self.requests = 0
         self.buffered = 0
         self.status = 0
@@ -90,6 +90,7 @@ class HttpConnection(asyncio.Protocol):
         self.status, self.headers = 0, {}
         self._is_answered = self._has_head = self._is_complete = self._keeps_alive = False
         self._rest = -1
+        self._has_no_body = head.startswith(b"HEAD ")
         self._parser = HttpResponseParser(self)
         self._transport.write(head)
 
@@ -273,6 +274,7 @@ class HttpConnection(asyncio.Protocol):
             return
         self._keeps_alive = parser.should_keep_alive()
         self._has_head = True
+        self._is_complete = self._has_no_body
 
     def on_body(self, data: bytes) -> None:
         self._length += len(data)

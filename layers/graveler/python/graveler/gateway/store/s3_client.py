@@ -248,7 +248,7 @@ class S3Attempts(Attempts):
     """The attempts at one request of a client."""
 
     def __init__(self, client: S3Client, request: S3Request) -> None:
-        super().__init__(request.subject, client.settings.retries, has_effect=request.method != "GET")
+        super().__init__(request.subject, client.settings.retries, has_effect=request.method not in ("GET", "HEAD"))
         self._client = client
         self._longest = client.settings.retries.longest
         self._has_renewed = self._is_exhausted = False
