@@ -22,6 +22,8 @@ S3_CLIENTS_VENV ?= .venv-s3-clients
 S3_CLIENTS_STAMP := $(S3_CLIENTS_VENV)/.made-from-lock
 DUCKDB_S3_VENV ?= .venv-duckdb-s3
 DUCKDB_S3_STAMP := $(DUCKDB_S3_VENV)/.made-from-lock
+S3_JAVASCRIPT := tests/gateway/clients/javascript/node_modules
+S3_JAVASCRIPT_STAMP := $(S3_JAVASCRIPT)/.made-from-lock
 WEB_VENV_STAMP := $(WEB_VENV)/.made-from-lock
 # Byte code makes every start of a tool faster; some shells switch it off.
 unexport PYTHONDONTWRITEBYTECODE
@@ -129,7 +131,10 @@ $(WEB_VENV_STAMP): locks/web.lock $(STAMP)
 	@$(BIN)/uv pip install --quiet --python $(WEB_VENV)/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-s3-client-tools: $(S3_CLIENTS_STAMP) $(DUCKDB_S3_STAMP)  ## make the environments of the S3 clients that tests run against a gateway
+s3-client-tools: $(S3_CLIENTS_STAMP) $(DUCKDB_S3_STAMP) $(S3_JAVASCRIPT_STAMP)  ## make the environments of the S3 clients that tests run against a gateway; installs fuse3 by apt if it is missing
+	@test -x /usr/bin/fusermount3 || ! test -c /dev/fuse || { echo "== no /usr/bin/fusermount3, which rclone mount needs: installing it by apt-get"; \
+	    sudo=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
+	    $$sudo apt-get update --quiet=2 && $$sudo apt-get install --yes --quiet=2 fuse3 > /dev/null; }
 
 $(S3_CLIENTS_STAMP): locks/s3-clients.lock $(STAMP)
 	@echo "== making $(S3_CLIENTS_VENV) from locks/s3-clients.lock"
@@ -141,6 +146,12 @@ $(DUCKDB_S3_STAMP): locks/duckdb-s3.lock $(STAMP)
 	@echo "== making $(DUCKDB_S3_VENV) from locks/duckdb-s3.lock"
 	@test -x $(DUCKDB_S3_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(DUCKDB_S3_VENV)
 	@$(BIN)/uv pip sync --quiet --python $(DUCKDB_S3_VENV)/bin/python --require-hashes locks/duckdb-s3.lock
+	@touch $@
+
+$(S3_JAVASCRIPT_STAMP): tests/gateway/clients/javascript/package-lock.json
+	@command -v npm > /dev/null || { echo "no npm on this machine, which AWS's SDK for JavaScript comes by; install Node.js"; exit 1; }
+	@echo "== installing AWS's SDK for JavaScript from $<"
+	@npm ci --prefix $(dir $<) --no-audit --no-fund --loglevel error
 	@touch $@
 
 test-web: web-test-tools  ## the stories of the web page, in a browser; traces of those that fail are in build/traces
@@ -200,7 +211,7 @@ test: setup spark-tools  ## the promises of each room, in 15 to 19 minutes on tw
 test-deployed: setup deploy-tools  ## the stacks and their rights, and the story of a lake in a full deployment
 	@$(BIN)/python $(PYTEST) $(addprefix --ignore=tests/infra/test_,acceptance.py ingest.py layer.py operations.py) tests/infra
 
-test-all: setup spark-tools deploy-tools test-spark35 test-each  ## all tests, with Spark 3.5, every Python here and a full deployment
+test-all: setup spark-tools deploy-tools s3-client-tools test-spark35 test-each  ## all tests, with Spark 3.5, every Python here and a full deployment
 	@$(MAKE) --no-print-directory test MARKED=
 
 test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
@@ -307,4 +318,4 @@ demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dat
 	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(S3_CLIENTS_VENV) $(DUCKDB_S3_VENV) $(DEPLOY_VENV) $(DOCS_VENV) $(WEB_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(S3_CLIENTS_VENV) $(DUCKDB_S3_VENV) $(DEPLOY_VENV) $(DOCS_VENV) $(WEB_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules $(S3_JAVASCRIPT) build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

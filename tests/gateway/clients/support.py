@@ -19,7 +19,7 @@ from graveler.gateway.run.environment import program_environment
 from graveler.lake.opening.location import FolderLake
 from graveler.model import ObjectEntry
 from graveler.sdk.lake import open_lake
-from tests.gateway.clients.tools import CLIENTS, DUCKDB, commands_of
+from tests.gateway.clients.tools import CLIENTS, DUCKDB, JAVASCRIPT, commands_of
 from tests.server.support import KEY_ID, SECRET, started
 from tests.support.certificates import Certificates
 from tests.support.lakes_on_aws import new_lake_on_aws
@@ -27,26 +27,27 @@ from tests.support.patience import PATIENCE
 from tests.support.servers import REGION
 
 PROGRAMS: Final = Path(__file__).parent / "programs"
+INTERPRETERS: Final = {".sh": "bash", ".js": "node"}
 _SERVED: Final = Path("served")  # the variables that name a lake are of no use to a client of S3
 
 
 class S3Client(Struct, frozen=True):
     """A program that tries a client, the variable of the environment that it runs in, and patterns of the objects that it leaves
-    in the folder of its name."""
+    in the folder of its name. ``needs`` are commands and devices that not every machine has."""
 
     name: str
     environment: str
     objects: tuple[str, ...]
+    needs: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.name
 
     def command(self, place: str) -> list[str]:
         """Return the words that run the program for a place, BUCKET or BUCKET/PREFIX."""
-        script = PROGRAMS / f"{self.name}_program.sh"
-        if script.exists():
-            return ["bash", str(script), place]
-        return [str(commands_of(self.environment) / "python"), str(PROGRAMS / f"{self.name}_program.py"), place]
+        (program,) = Path(__file__).parent.glob(f"*/{self.name}_program.*")
+        interpreter = INTERPRETERS.get(program.suffix) or str(commands_of(self.environment) / "python")
+        return [interpreter, str(program), place]
 
 
 S3_CLIENTS: Final = (
@@ -73,7 +74,9 @@ S3_CLIENTS: Final = (
         ("chunks/*", "manifests/*", "snapshots/*", "transactions/*", "refs/branch.main/ref.json"),
     ),
     S3Client("rclone", CLIENTS, ("copied", "moved", "piped", "tree/large")),
+    S3Client("rclone_mount", CLIENTS, ("large", "moved"), ("fusermount3", "/dev/fuse")),
     S3Client("s5cmd", CLIENTS, ("copied", "moved")),
+    S3Client("javascript", JAVASCRIPT, ("copied é+%2F", "large", "log/0", "signed", "streamed"), ("node", "npm")),
 )
 
 
@@ -160,7 +163,7 @@ class ServedLake(Struct, frozen=True):
         if self.authority is None:
             return variables
         secure = {name: value.replace("http://", "https://") for name, value in variables.items()}
-        trusted = dict.fromkeys(("AWS_CA_BUNDLE", "SSL_CERT_FILE"), str(self.authority))
+        trusted = dict.fromkeys(("AWS_CA_BUNDLE", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"), str(self.authority))
         return {**secure, **trusted, "DUCKDB_S3_USE_SSL": "true"}
 
 

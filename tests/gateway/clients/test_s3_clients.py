@@ -1,8 +1,9 @@
 """S3's own clients, unmodified, on a branch: as a transaction (``graveler run``), and as users of a server."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -19,57 +20,57 @@ from tests.gateway.clients.support import (
     run_in_transaction,
     serving,
 )
+from tests.gateway.clients.tools import missing
 from tests.support.certificates import new_certificates
 
-ON_AWS = ("deltalake", "pyarrow")
-SERVED = ("deltalake", "duckdb", "pyarrow", "rclone", "s5cmd")
-BY_TLS = ("obstore",)
-"""Clients that `make test` also runs on S3 and DynamoDB, behind a server, and by TLS; `make test-all` runs all."""
+RUN_ON: Final = {
+    "folder": tuple(client.name for client in S3_CLIENTS if client.name != "rclone_mount"),
+    "aws": ("deltalake", "pyarrow"),
+}
+SERVED_BY: Final = {
+    "http-folder": ("deltalake", "duckdb", "pyarrow", "rclone", "s5cmd"),
+    "tls-folder": ("obstore",),
+    "http-aws": (),
+    "tls-aws": (),
+}
+"""Clients that `make test` runs by ``graveler run`` and behind a server, on folders, and on S3 and DynamoDB; `make test-all` runs
+all of them everywhere."""
+HOSTS: Final = (x509.DNSName("localhost"), x509.DNSName("sales.localhost"), x509.IPAddress(IPv4Address("127.0.0.1")))
 
 
-def clients(*names: str) -> list[ParameterSet]:
-    """All clients, those that are not named marked for `make test-all`."""
-    return [
-        pytest.param(client, id=client.name, marks=() if client.name in names else pytest.mark.ci)
-        for client in S3_CLIENTS
-    ]
+def clients(places: Mapping[str, Collection[str]]) -> list[ParameterSet]:
+    """All clients for each place, those that are not named marked for `make test-all`, and skipped if this machine lacks what
+    they need."""
+    parameters = []
+    for place, names in places.items():
+        for client in S3_CLIENTS:
+            marks = [] if client.name in names else [pytest.mark.ci]
+            if lack := missing(*client.needs):
+                marks.append(pytest.mark.skip(reason=f"{lack}, which {client} needs"))
+            parameters.append(pytest.param(place, client, id=f"{client}-{place}", marks=marks))
+    return parameters
+
+
+def new_lake(place: str, folder: Path) -> ClientLake:
+    """Create a lake for a place, in a folder or with its cache there."""
+    return folder_lake(folder / "lake") if place.endswith("folder") else lake_on_aws(folder / "cache")
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> ClientLake:
-    return folder_lake(tmp_path_factory.mktemp("clients") / "lake")
+def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ClientLake:
+    return new_lake(request.param, tmp_path_factory.mktemp("clients"))
 
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> ClientLake:
-    return lake_on_aws(tmp_path_factory.mktemp("cache"))
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ClientLake, ServedLake]]:
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("served")
-    lake = folder_lake(folder / "lake")
-    with serving(lake, folder) as server:
+    lake = new_lake(request.param, folder)
+    certificates = new_certificates(folder, HOSTS) if request.param.startswith("tls") else None
+    with serving(lake, folder, certificates) as server:
         yield lake, server
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ClientLake, ServedLake]]:
-    folder = tmp_path_factory.mktemp("secured")
-    lake = folder_lake(folder / "lake")
-    hosts = [x509.DNSName("localhost"), x509.DNSName("sales.localhost"), x509.IPAddress(IPv4Address("127.0.0.1"))]
-    with serving(lake, folder, new_certificates(folder, hosts)) as server:
-        yield lake, server
-
-
-@pytest.fixture(scope="module")
-def served_on_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ClientLake, ServedLake]]:
-    lake = lake_on_aws(tmp_path_factory.mktemp("cache"))
-    with serving(lake, tmp_path_factory.mktemp("served")) as server:
-        yield lake, server
-
-
-@pytest.mark.parametrize("client", S3_CLIENTS, ids=str)
+@pytest.mark.parametrize(("lake", "client"), clients(RUN_ON), indirect=["lake"])
 def test_a_client_is_a_transaction(lake: ClientLake, client: S3Client, tmp_path: Path) -> None:
     said = run_in_transaction(lake, client, tmp_path, "-m", client.name)
     assert "published to sales/main: " in said
@@ -80,31 +81,8 @@ def test_a_client_is_a_transaction(lake: ClientLake, client: S3Client, tmp_path:
         assert not list(branch.uncommitted())
 
 
-@pytest.mark.parametrize("client", clients(*ON_AWS))
-def test_a_client_is_a_transaction_on_aws(aws: ClientLake, client: S3Client, tmp_path: Path) -> None:
-    assert "published to sales/main: " in run_in_transaction(aws, client, tmp_path)
-    check_objects(aws, client)
-
-
-@pytest.mark.parametrize("client", clients(*SERVED))
+@pytest.mark.parametrize(("served", "client"), clients(SERVED_BY), indirect=["served"])
 def test_a_client_is_served(served: tuple[ClientLake, ServedLake], client: S3Client, tmp_path: Path) -> None:
     lake, server = served
-    server.run(client, tmp_path)
-    check_objects(lake, client)
-
-
-# None of the variables that name an authority is for DuckDB.
-@pytest.mark.parametrize("client", [param for param in clients(*BY_TLS) if param.id != "duckdb"])
-def test_a_client_is_served_by_tls(secured: tuple[ClientLake, ServedLake], client: S3Client, tmp_path: Path) -> None:
-    lake, server = secured
-    server.run(client, tmp_path)
-    check_objects(lake, client)
-
-
-@pytest.mark.parametrize("client", clients())
-def test_a_client_is_served_on_aws(
-    served_on_aws: tuple[ClientLake, ServedLake], client: S3Client, tmp_path: Path
-) -> None:
-    lake, server = served_on_aws
     server.run(client, tmp_path)
     check_objects(lake, client)

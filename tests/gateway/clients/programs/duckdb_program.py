@@ -1,5 +1,6 @@
 """DuckDB's httpfs: COPY TO and globs below a place, BUCKET or BUCKET/PREFIX."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ def main(place: str) -> None:
     (extension,) = Path(*duckdb_extension_httpfs.__path__).glob("extensions/*/httpfs.duckdb_extension")
     connection = duckdb.connect()
     connection.execute(f"LOAD '{extension}'")
+    if authority := os.environ.get("SSL_CERT_FILE"):
+        connection.execute(f"SET ca_cert_file = '{authority}'")
     numbers = "SELECT i AS number, i % 3 AS day FROM range(100000) AS numbers(i)"
     connection.execute(f"COPY ({numbers}) TO '{folder}/days' (FORMAT parquet, PARTITION_BY (day))")
     connection.execute(f"COPY ({numbers}) TO '{folder}/one é.csv'")
