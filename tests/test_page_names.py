@@ -68,6 +68,7 @@ OPTIONS_OF_OTHERS: Final = {
     "--sse-specification-override": "aws",
     "--stack-name": "aws",
     "--summarize": "aws",
+    "--vfs-cache-mode": "rclone",
 }
 MODULES_OF_OTHERS: Final = {"http.server", "pip", "pytest", "venv"}
 OPTION: Final = re.compile(r"(?<![\w-])--[a-z][\w-]*")
