@@ -5,10 +5,11 @@ waits for the threads no longer than :data:`GRACE`, and the end of the process d
 stop by itself when it continues, and must leave nothing half done wherever it ends.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from time import monotonic
 from types import TracebackType
 from typing import Final, ParamSpec, Self, TypeVar
@@ -16,8 +17,12 @@ from typing import Final, ParamSpec, Self, TypeVar
 GRACE: Final = 3.0
 """Seconds that threads have to stop, after an exception."""
 
+_THREADS: Final = 8
+_IN_FLIGHT: Final = 64
+
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class DaemonPool:
@@ -74,3 +79,21 @@ class DaemonPool:
             else:
                 future.set_result(result)
             del job, future, work
+
+
+def in_threads(name: str, work: Callable[[T], R], todo: Iterable[T], stop: Event | None = None) -> Iterator[R]:
+    """Run ``work`` on each of ``todo`` in a few threads, with results in the order of ``todo``; the first error ends it, and sets
+    ``stop`` for the running ones."""
+    with DaemonPool(_THREADS, name) as pool:
+        waiting: deque[Future[R]] = deque()
+        try:
+            for task in todo:
+                waiting.append(pool.submit(work, task))
+                if len(waiting) >= _IN_FLIGHT:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BaseException:
+            if stop is not None:
+                stop.set()
+            raise

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
@@ -12,6 +13,7 @@ from graveler.cli.exits import report
 from graveler.cli.interrupts import moving
 from graveler.cli.locations import Named, find_lake, open_repository, user_name
 from graveler.cli.options import LakeOption, Message, check_utf8, parse_metadata
+from graveler.cli.progress import counting
 from graveler.cli.terminal import Screen
 from graveler.cli.uris import RefURI, expect_branch, parse_ref, parse_repository
 from graveler.cli.values import commit_line, count
@@ -19,7 +21,8 @@ from graveler.errors import InvalidError, MergeConflictError
 from graveler.values.addresses import SCHEME, quote_ref, scheme_of, without_scheme
 
 if TYPE_CHECKING:
-    from graveler.gateway.control import S3Place
+    from graveler.gateway.control import Location, S3Place
+    from graveler.gateway.run.folders.run_folders import RunFolders
     from graveler.gateway.run.job import Bucket, Program, RunEnd, Terms
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", re.ASCII)
@@ -78,6 +81,14 @@ def run_(
     own_keys: Annotated[
         bool, typer.Option("--own-keys", help="Leave the program its AWS keys, and accept these as the bucket's.")
     ] = False,
+    folder: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--folder",
+            metavar="FOLDER=PREFIX[:ro]",
+            help="Files for programs that know only files: FOLDER is new or empty; repeatable.",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing after a success.")] = False,
     lake: LakeOption = None,
 ) -> None:
@@ -91,12 +102,16 @@ def run_(
     executed, 128 + N after signal N. If its writes cannot be published, the exit code is graveler's: 4 for a conflict; the
     message then names the hidden branch, which is kept.
 
+    With --folder, a folder has the files of a prefix while the program runs, and what it changes there is published, too. :ro is
+    for files that it only reads.
+
     \b
     Examples:
       graveler run sales/main -- python job.py
       graveler run sales/main -m "Nightly" --once 2026-11-28 -- ./load.sh
       graveler run sales/main --retries 3 -- aws s3 sync out s3://sales/out
       graveler run sales/main --bucket company-lake/warehouse -- dbt build
+      graveler run sales/main --folder data=tables/events -- make -C data
       graveler run sales/main --ref v1 -- duckdb < report.sql
     """
     if not context.meta[SEPARATED]:
@@ -129,9 +144,10 @@ def run_(
         repository=uri.repository, arguments=tuple(program), buckets=buckets, also=places, keeps_keys=own_keys
     )
     screen = Screen(sys.stderr)
+    folders = _folders(folder or [], location, reads=reads, quiet=quiet)
     try:
         if reads:
-            end = run_reading(repository, location, subject, uri.ref, user)
+            end = run_reading(repository, location, subject, uri.ref, user, folders)
             raise typer.Exit(end.exit_status)
         terms = _terms(
             uri.ref,
@@ -146,11 +162,20 @@ def run_(
         )
         with moving(repository, uri.ref):
             end = run_writing(
-                repository, location, subject, terms, user, lambda error: _say_again(screen, uri, error, quiet=quiet)
+                repository,
+                location,
+                subject,
+                terms,
+                user,
+                lambda error: _say_again(screen, uri, error, quiet=quiet),
+                folders,
             )
     except ProgramNotStartedError as error:
         report(error)
         raise typer.Exit(error.status) from None
+    finally:
+        for remaining in folders.remaining:
+            screen.note(f"folder {screen.safe(str(remaining))} is left, with the files of this run")
     _say(screen, uri, end, quiet=quiet)
     raise typer.Exit(end.exit_status)
 
@@ -221,6 +246,19 @@ def _places(texts: list[str], names: set[str]) -> "tuple[S3Place, ...]":
             f"--also names bucket {clash!r}, which is the repository's bucket for this program; give that one another name"
         )
     return places
+
+
+def _folders(texts: list[str], location: "Location", *, reads: bool, quiet: bool) -> "RunFolders":
+    """Parse the folders. Those of a run that only reads are read-only."""
+    from msgspec.structs import replace
+
+    from graveler.gateway.run.folders.places import expect_apart, parse_folder
+    from graveler.gateway.run.folders.run_folders import RunFolders
+
+    places = [parse_folder(check_utf8("--folder", text)) for text in texts]
+    places = [replace(place, read_only=place.read_only or reads) for place in places]
+    expect_apart(places, location)
+    return RunFolders(places, partial(counting, quiet=quiet))
 
 
 def _say_again(screen: Screen, uri: RefURI, error: MergeConflictError, *, quiet: bool) -> None:

@@ -1,11 +1,10 @@
 """The verbs that bring files into the lake and out of it."""
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -44,7 +43,7 @@ from graveler.cli.uris import (
 )
 from graveler.cli.values import count, entry_json, human_size
 from graveler.errors import InvalidError, UnavailableError
-from graveler.system.daemon_pool import DaemonPool
+from graveler.system.daemon_pool import in_threads
 from graveler.system.progress import ObjectProgress
 from graveler.values.ignore_rules import FolderRules, LeftOutFiles
 
@@ -53,11 +52,6 @@ if TYPE_CHECKING:
     from graveler.remote.any_repository import AnyRepository
 
 _NAMELESS: Final = "- (stdin) has no name; upload it by a command of its own, to a path that ends in a name"
-_THREADS = 8
-_IN_FLIGHT = 64
-
-One = TypeVar("One")
-Done = TypeVar("Done")
 
 
 @with_options(lambda: requests.staging.Upload, before="exclude")
@@ -151,7 +145,7 @@ def put(
         files = size = 0
         types = Counter[str]()
         with staging(branch), counting("uploading", total, quiet=quiet) as progress:
-            for entry in _in_threads(lambda pair: upload(repository, *pair, progress), uploads):
+            for entry in in_threads("graveler-transfer", lambda pair: upload(repository, *pair, progress), uploads):
                 files, size = files + 1, size + entry.size
                 types[entry.content_type] += 1
                 screen.answer(entry_json(entry))
@@ -297,7 +291,7 @@ def _get_folder(source: ObjectURI, folder: Path, lake: Named | None, *, quiet: b
                 write_file(target, _counted(_until(stop, repository.bytes_in(source.ref, entry)), progress))
                 return entry, target
 
-            for entry, target in _in_threads(download, writable, stop):
+            for entry, target in in_threads("graveler-transfer", download, writable, stop):
                 files, size = files + 1, size + entry.size
                 screen.answer(_download_json(entry, target))
     except KeyboardInterrupt:
@@ -330,21 +324,3 @@ def _until(stop: Event, pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield piece
     if stop.is_set():  # the caller may be gone, so no file may appear
         raise UnavailableError("stopped because another transfer failed")
-
-
-def _in_threads(work: Callable[[One], Done], todo: Iterable[One], stop: Event | None = None) -> Iterator[Done]:
-    """Run ``work`` on each of ``todo`` in a few threads, with results in the order of ``todo``; the first error ends it, and sets
-    ``stop`` for the running ones."""
-    with DaemonPool(_THREADS, "graveler-transfer") as pool:
-        waiting: deque[Future[Done]] = deque()
-        try:
-            for task in todo:
-                waiting.append(pool.submit(work, task))
-                if len(waiting) >= _IN_FLIGHT:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        except BaseException:
-            if stop is not None:
-                stop.set()
-            raise

@@ -87,6 +87,11 @@ def object_metadata(headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     return headers.get("content-type", "").strip() or DEFAULT_CONTENT_TYPE, metadata
 
 
+def http_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of an object's metadata that are headers which belong to its bytes."""
+    return {name: value for name, value in metadata.items() if name.startswith(_SYSTEM)}
+
+
 def object_headers(entry: ObjectEntry) -> dict[str, str]:
     """Return the headers of an object in a response, except for its length. Values that no header can have are encoded by RFC
     2047; metadata whose names are no headers' are counted in ``x-amz-missing-meta``, as by S3."""

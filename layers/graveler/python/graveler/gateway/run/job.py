@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from graveler.errors import DirtyBranchError, GravelerError, InvalidError, MergeConflictError
 from graveler.gateway.control import LakePlace, Location, Mount, Opening, S3Place, Tally
 from graveler.gateway.run.environment import program_environment
+from graveler.gateway.run.folders.run_folders import RunFolders
 from graveler.gateway.run.process import GatewayProcess, new_keys
 from graveler.gateway.run.publication import Publication, described, publish
 from graveler.gateway.run.supervision import ProgramEnd, run_to_end
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 _VERSION: Final = 1
 """The version of a numbered write whose application is a run's ID: each ID stands for one write."""
+
+
+NO_FOLDERS: Final = RunFolders()
+"""Of a run without folders."""
 
 
 class Bucket(Struct, frozen=True):
@@ -102,14 +107,15 @@ def run_writing(
     terms: Terms,
     by: str,
     on_conflict: Callable[[MergeConflictError], None],
+    folders: RunFolders = NO_FOLDERS,
 ) -> RunEnd:
-    """Run a program, and publish what it wrote. ``on_conflict`` is called each time before the program runs again. Only in a main
-    thread.
+    """Run a program, and publish what it wrote, also in its ``folders``. ``on_conflict`` is called each time before the program
+    runs again. Only in a main thread.
 
     Cost besides the program's requests: a read of the staged changes of the destination, which must have none; creating and
     deleting a branch, a commit and a merge; with an application one table read more. :class:`DirtyBranchError` before the program
     runs; :class:`graveler.gateway.run.supervision.ProgramNotStartedError`; :class:`UnavailableError` if the gateway cannot start,
-    or ends before the program; the errors of :func:`graveler.gateway.run.publication.publish`.
+    or ends before the program; the errors of :func:`graveler.gateway.run.publication.publish` and of :class:`RunFolders`.
     """
     publication = terms.publication
     if publication.application is not None:
@@ -120,7 +126,7 @@ def run_writing(
         raise DirtyBranchError(publication.branch, "a run on it")  # or its merge would be refused, after all the work
     for remaining in reversed(range(terms.retries + 1)):
         try:
-            return _attempt(repository, location, program, terms, by, is_last=not remaining)
+            return _attempt(repository, location, program, terms, by, folders, is_last=not remaining)
         except MergeConflictError as error:
             if not remaining:
                 raise
@@ -128,31 +134,54 @@ def run_writing(
     raise AssertionError("a run is tried once at least")
 
 
-def run_reading(repository: "AnyRepository", location: Location, program: Program, ref: str, by: str) -> RunEnd:
-    """Run a program that only reads: the commit that ``ref`` names at the start. Only in a main thread. Cost besides the
-    program's requests: resolving the ref. Errors as of :func:`run_writing`; :class:`graveler.errors.RefNotFoundError`."""
+def run_reading(
+    repository: "AnyRepository",
+    location: Location,
+    program: Program,
+    ref: str,
+    by: str,
+    folders: RunFolders = NO_FOLDERS,
+) -> RunEnd:
+    """Run a program that only reads: the commit that ``ref`` names at the start, also in its ``folders``, which are read-only.
+    Only in a main thread. Cost besides the program's requests: resolving the ref. Errors as of :func:`run_writing`;
+    :class:`graveler.errors.RefNotFoundError`."""
     commit = repository.commit_of(ref)
-    with GatewayProcess(_opening(location, program, commit.id, by, read_only=True)) as gateway:
+    opening = _opening(location, program, commit.id, by, read_only=True)
+    with folders.made(), GatewayProcess(opening) as gateway:
+        folders.fill(repository, commit.id)
         end, seconds = _supervised(gateway, location, program, commit.id, "")
+        if end.succeeded:
+            folders.stage(repository, commit.id, Tally())
     return RunEnd(program=end, seconds=seconds)
 
 
 def _attempt(
-    repository: "AnyRepository", location: Location, program: Program, terms: Terms, by: str, *, is_last: bool
+    repository: "AnyRepository",
+    location: Location,
+    program: Program,
+    terms: Terms,
+    by: str,
+    folders: RunFolders,
+    *,
+    is_last: bool,
 ) -> RunEnd:
     """Run the program once, on a hidden branch of its own."""
     publication, hidden = terms.publication, hidden_name()
-    with GatewayProcess(_opening(location, program, hidden, by)) as gateway:  # it starts while the branch is created
+    opening = _opening(location, program, hidden, by)
+    with folders.made(), GatewayProcess(opening) as gateway:  # it starts while the branch is created
         try:
             with hidden_branch(repository, publication.branch, by, name=hidden):
+                folders.fill(repository, hidden)
                 destination = destination_text(repository.identity, publication.branch)
                 end, seconds = _supervised(gateway, location, program, hidden, destination)
                 if not end.succeeded:
+                    if terms.keep:
+                        folders.stay()
                     gateway.end()  # the program's children may still write
                     failure = ProgramFailedError(end)
                     failure.kept = hidden if terms.keep else ""
                     raise failure
-                tally = gateway.close()
+                tally = folders.stage(repository, hidden, gateway.close())
                 metadata = described(program.arguments, seconds, tally, with_arguments=terms.with_arguments)
                 final = replace(publication, metadata={**metadata, **publication.metadata})
                 commit = publish(repository, hidden, final, by, keep_conflict=is_last)

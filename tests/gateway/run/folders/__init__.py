@@ -1,0 +1,1 @@
+"""Folders of ``graveler run``."""
