@@ -50,6 +50,9 @@ _RETRIES: Final = 2
 """Of a clean-up."""
 
 _UPLOADS: Final = ("s3:DeleteObject", "s3:AbortMultipartUpload")
+_PARTS: Final = ("s3:ListMultipartUploadParts",)
+"""For whoever tells clients which parts of an upload have arrived."""
+
 _LISTED: Final = ("s3:ListBucketMultipartUploads",)
 """For whoever collects garbage, or removes what deleted repositories left: unfinished uploads are part of it."""
 
@@ -67,7 +70,7 @@ DUTIES: Final = {
     "write": Duty(
         "staging, links, uploads, refs, settings, keys",
         WRITE_TABLE,
-        (*WRITE_OBJECTS, *_UPLOADS),
+        (*WRITE_OBJECTS, *_UPLOADS, *_PARTS),
         keys=KeyRights.WRITE,
         buckets=_LISTED,
         sealing=_OPEN,

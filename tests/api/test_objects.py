@@ -262,7 +262,8 @@ def test_other_conditions_are_refused_and_not_ignored(call: Client, headers: dic
 def test_where_no_condition_is_kept_each_is_refused(call: Client, headers: dict[str, str]) -> None:
     put(call, "source")
     assert call("POST", BRANCH + "/staging/links", {}, {"objects": []}, headers).status == 501
-    assert call("POST", BRANCH + "/objects/copy", {"dest_path": "a"}, {"src_path": "source"}, headers).status == 501
+    body = {"src_path": "source", "shallow": False}
+    assert call("POST", BRANCH + "/objects/copy", {"dest_path": "a"}, body, headers).status == 501
     assert listed(call) == ["source"]
 
 

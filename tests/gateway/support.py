@@ -13,6 +13,7 @@ from graveler.gateway.control import (
     Closing,
     KeyPair,
     LakePlace,
+    Location,
     Mount,
     Opening,
     Ready,
@@ -21,7 +22,7 @@ from graveler.gateway.control import (
     line_of,
     read_document,
 )
-from graveler.lake.opening.location import FolderLake, LakeLocation
+from graveler.lake.opening.location import FolderLake
 from tests.support.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class GatewayProcess:
 
 @contextmanager
 def running_gateway(
-    lake: Path | LakeLocation,
+    lake: Path | Location,
     *mounts: Mount,
     keys: KeyPair = KEYS,
     environment: Mapping[str, str] | None = None,

@@ -7,7 +7,7 @@ from pathlib import Path
 from secrets import token_hex
 from unittest.mock import patch
 
-from graveler.gateway.store.port import Body, Bytes
+from graveler.gateway.store.port import Body, Bytes, UrlObjects
 from graveler.gateway.store.stores import ByteStores
 from graveler.server.threads import Threads
 from graveler.storage.objects.confined_folder import Confinement
@@ -44,8 +44,21 @@ async def _s3proxy(folder: Path) -> AsyncIterator[tuple[Objects, Bytes]]:
             yield objects, store
 
 
+@asynccontextmanager
+async def _signed_urls(folder: Path) -> AsyncIterator[tuple[Objects, Bytes]]:
+    """s3proxy, by URLs that somebody else signs."""
+    async with _s3proxy(folder) as (objects, _):
+        signed = UrlObjects(
+            objects.namespace,
+            lambda method, key: objects.presign(key, method, 60),
+            lambda key, upload_id, number: objects.presign_part(key, upload_id, number, 60),
+        )
+        with _streamed(signed) as store:
+            yield objects, store
+
+
 @contextmanager
-def _streamed(objects: Objects) -> Iterator[Bytes]:
+def _streamed(objects: Objects | UrlObjects) -> Iterator[Bytes]:
     disk = Threads("disk", 4)
     stores = ByteStores(disk)
     try:
@@ -55,7 +68,12 @@ def _streamed(objects: Objects) -> Iterator[Bytes]:
         disk.close()
 
 
-STORES: Mapping[str, OpenStore] = {"folder": _folder, "confined": _confined_folder, "s3proxy": _s3proxy}
+STORES: Mapping[str, OpenStore] = {
+    "folder": _folder,
+    "confined": _confined_folder,
+    "s3proxy": _s3proxy,
+    "signed_urls": _signed_urls,
+}
 
 
 async def contents(body: Body) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 
 from graveler.errors import CorruptError, InvalidError
 from graveler.gateway.store.port import PIECE, SMALL, Bytes, FileSource
+from graveler.gateway.store.url_bytes import UrlBytes
 from graveler.storage.objects.folder_names import HIDDEN
 from graveler.storage.objects.port import ObjectMissingError, Objects, UploadMissingError
 from graveler.storage.objects.s3 import S3Objects
@@ -21,7 +22,9 @@ LARGE = os.urandom(5 << 20)
 Law = Callable[[Objects, Bytes], Awaitable[None]]
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.ci if name == "signed_urls" else ()) for name in sorted(STORES)]
+)
 def law(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Law], None]:
     """Runs a coroutine with an empty store."""
 
@@ -120,6 +123,8 @@ def test_invalid_keys_are_refused_without_a_request(law: Callable[[Law], None]) 
                 store.writer(key, 1)
             with pytest.raises(InvalidError):
                 await store.read(key, 0, 1)
+            if isinstance(store, UrlBytes):  # whoever signs the URL checks the key of a part
+                continue
             with pytest.raises(InvalidError):
                 store.part_writer(key, "id", 1, 1)
         for number in (0, 10_001):

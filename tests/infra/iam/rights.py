@@ -81,6 +81,12 @@ STAY: Final = (
         "Purges of deleted repositories, and collections of garbage, remove objects and unfinished uploads.",
     ),
     Stays(
+        "FunctionsWrite",
+        ("s3:ListMultipartUploadParts",),
+        f"{_OWN}|:::graveler-data",
+        "A gateway behind the deployment lists the parts of an upload, if its client does.",
+    ),
+    Stays(
         "Functions(Write|Maintain)",
         ("sqs:SendMessage",),
         "Operations",

@@ -1314,6 +1314,79 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/repositories/{repository}/branches/{branch}/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the uploads to a branch that are neither completed nor aborted, by path and time. */
+        get: operations["listUploads"];
+        put?: never;
+        /** Begin an upload in parts. */
+        post: operations["createUpload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/repositories/{repository}/branches/{branch}/uploads/{upload_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Make the object of its parts, and stage it.
+         * @description Repeated within a day, the response is the same.
+         */
+        put: operations["completeUpload"];
+        post?: never;
+        /** Abort an upload, and remove its parts. */
+        delete: operations["abortUpload"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/repositories/{repository}/branches/{branch}/uploads/{upload_id}/parts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the parts that were uploaded, by number. */
+        get: operations["listUploadParts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/repositories/{repository}/branches/{branch}/uploads/{upload_id}/parts/{part_number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Get a URL to upload one part to. */
+        put: operations["getPartUrl"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories/{repository}/branches/{branch}/written": {
         parameters: {
             query?: never;
@@ -3851,16 +3924,25 @@ export interface components {
         Mode: "delete" | "dry-run" | "quarantine";
         /**
          * ObjectCopyCreation
-         * @description The object to copy, from any ref; a null ``src_ref`` means the branch itself.
+         * @description The object to copy, from any ref; a null ``src_ref`` means the branch itself. With ``src_checksum`` it is copied only if
+         *         that is its checksum. ``content_type`` and ``user_metadata`` are those of the copy, by default the object's own.
          */
         ObjectCopyCreation: {
+            /** @default null */
+            content_type: string | null;
             /** @default false */
             force: boolean;
             /** @default null */
             shallow: boolean | null;
+            /** @default null */
+            src_checksum: string | null;
             src_path: string;
             /** @default null */
             src_ref: string | null;
+            /** @default null */
+            user_metadata: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * ObjectError
@@ -4038,6 +4120,13 @@ export interface components {
             results: number;
         };
         /**
+         * PartList
+         * @description The parts of an object, in order.
+         */
+        PartList: {
+            parts: components["schemas"]["UploadPart"][];
+        };
+        /**
          * PathLink
          * @description An object that was written to a staging location, and its path.
          */
@@ -4203,6 +4292,28 @@ export interface components {
          */
         ReconciliationStarted: {
             id: string;
+        };
+        /**
+         * RecordedUpload
+         * @description An upload in parts that is in progress, with the properties of its object. ``creation_date`` is in Unix seconds.
+         */
+        RecordedUpload: {
+            content_type: string;
+            creation_date: number;
+            creator: string;
+            path: string;
+            upload_id: string;
+            user_metadata: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * RecordedUploadList
+         * @description A page of uploads, by path, then by time. The next page begins after the path and the ID of the last one.
+         */
+        RecordedUploadList: {
+            pagination: components["schemas"]["Pagination"];
+            results: components["schemas"]["RecordedUpload"][];
         };
         /**
          * Ref
@@ -4658,6 +4769,24 @@ export interface components {
             pre_sign_support_ui: boolean;
         };
         /**
+         * StoredPart
+         * @description A part that the object store has. ``mtime`` is in Unix seconds.
+         */
+        StoredPart: {
+            etag: string;
+            mtime: number;
+            part_number: number;
+            size_bytes: number;
+        };
+        /**
+         * StoredPartList
+         * @description A page of parts, by number.
+         */
+        StoredPartList: {
+            pagination: components["schemas"]["Pagination"];
+            results: components["schemas"]["StoredPart"][];
+        };
+        /**
          * SummaryDocument
          * @description The totals of a difference: objects and bytes, overall and by common prefix. With ``amount``, overall is of the page, which
          *         has a ``pagination``, and says how its common prefixes are sorted. ``more`` is there if ``most`` ended the sum.
@@ -4748,6 +4877,18 @@ export interface components {
          */
         UnderlyingObjectProperties: {
             storage_class: string | null;
+        };
+        /**
+         * UploadCreation
+         * @description The properties of the object that an upload will make.
+         */
+        UploadCreation: {
+            /** @default null */
+            content_type: string | null;
+            /** @default null */
+            user_metadata: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * UploadPart
@@ -5066,6 +5207,7 @@ export type OperationState = components['schemas']['OperationState'];
 export type Outlook = components['schemas']['Outlook'];
 export type Overwrites = components['schemas']['Overwrites'];
 export type Pagination = components['schemas']['Pagination'];
+export type PartList = components['schemas']['PartList'];
 export type PathLink = components['schemas']['PathLink'];
 export type PathList = components['schemas']['PathList'];
 export type PrefixStrategy = components['schemas']['PrefixStrategy'];
@@ -5081,6 +5223,8 @@ export type ReadOnly = components['schemas']['ReadOnly'];
 export type Reconciliation = components['schemas']['Reconciliation'];
 export type ReconciliationCreation = components['schemas']['ReconciliationCreation'];
 export type ReconciliationStarted = components['schemas']['ReconciliationStarted'];
+export type RecordedUpload = components['schemas']['RecordedUpload'];
+export type RecordedUploadList = components['schemas']['RecordedUploadList'];
 export type Ref = components['schemas']['Ref'];
 export type RefDescription = components['schemas']['RefDescription'];
 export type Reflog = components['schemas']['Reflog'];
@@ -5115,6 +5259,8 @@ export type StagingMetadata = components['schemas']['StagingMetadata'];
 export type Started = components['schemas']['Started'];
 export type StatsOfMany = components['schemas']['StatsOfMany'];
 export type StorageConfig = components['schemas']['StorageConfig'];
+export type StoredPart = components['schemas']['StoredPart'];
+export type StoredPartList = components['schemas']['StoredPartList'];
 export type SummaryDocument = components['schemas']['SummaryDocument'];
 export type SummaryPartDocument = components['schemas']['SummaryPartDocument'];
 export type TableState = components['schemas']['TableState'];
@@ -5124,6 +5270,7 @@ export type TaskCreation = components['schemas']['TaskCreation'];
 export type TaskStatus = components['schemas']['TaskStatus'];
 export type Totals = components['schemas']['Totals'];
 export type UnderlyingObjectProperties = components['schemas']['UnderlyingObjectProperties'];
+export type UploadCreation = components['schemas']['UploadCreation'];
 export type UploadPart = components['schemas']['UploadPart'];
 export type UploadPartCopyFrom = components['schemas']['UploadPartCopyFrom'];
 export type UploadPartFrom = components['schemas']['UploadPartFrom'];
@@ -11666,6 +11813,15 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description Too Many Requests */
             429: {
                 headers: {
@@ -13193,6 +13349,541 @@ export interface operations {
             };
             /** @description Precondition Failed */
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listUploads: {
+        parameters: {
+            query?: {
+                /** @description maximum number of results; 0 and -1 mean 100 */
+                amount?: number;
+                /** @description only results after this: the `next_offset` of the previous page */
+                after?: string;
+                /** @description only results that start with this */
+                prefix?: string;
+                /** @description of the uploads to the path `after`, only those after this ID; without it, none of them */
+                after_id?: string;
+            };
+            header?: never;
+            path: {
+                repository: string;
+                branch: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordedUploadList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    createUpload: {
+        parameters: {
+            query: {
+                path: string;
+            };
+            header?: {
+                /** @description a name that you choose for this request: if it is repeated under this name, it takes effect only once */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                repository: string;
+                branch: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UploadCreation"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordedUpload"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    completeUpload: {
+        parameters: {
+            query: {
+                path: string;
+            };
+            header?: never;
+            path: {
+                repository: string;
+                branch: string;
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PartList"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectStats"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    abortUpload: {
+        parameters: {
+            query: {
+                path: string;
+            };
+            header?: never;
+            path: {
+                repository: string;
+                branch: string;
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listUploadParts: {
+        parameters: {
+            query: {
+                /** @description maximum number of results; 0 and -1 mean 100 */
+                amount?: number;
+                path: string;
+                /** @description only parts with higher numbers */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                repository: string;
+                branch: string;
+                upload_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredPartList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getPartUrl: {
+        parameters: {
+            query: {
+                path: string;
+            };
+            header?: never;
+            path: {
+                repository: string;
+                branch: string;
+                upload_id: string;
+                part_number: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadTo"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

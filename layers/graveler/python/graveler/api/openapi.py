@@ -31,6 +31,7 @@ TAGS: Final[Mapping[str, str]] = {
     "tags": "Permanent names for commits",
     "staging": "Uploads by presigned URLs, and links to bytes that are already there",
     "multipart uploads": "Uploads in parts, by presigned URLs",
+    "recorded uploads": "Uploads in parts that any client continues by their ID",
     "import": "Imports of existing objects, without copying",
     "insight": "Merge previews, sums, the last commit of each object, the state of a repository",
     "operations": "Work in the background: long merges, commits and imports, dumps, collections",

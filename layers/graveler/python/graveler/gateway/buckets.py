@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from graveler.gateway.exchange import Exchange
+from graveler.gateway.lakes import created
 from graveler.gateway.mounts import Location, open_repository
 from graveler.gateway.protocol.documents import bucket_list_document, location_document
 from graveler.gateway.protocol.plain_bucket import plain_bucket_answer
@@ -62,7 +63,7 @@ async def plain_bucket(service: Service, exchange: Exchange) -> None:
 async def _expect_bucket(service: Service, exchange: Exchange) -> None:
     mount = service.mounts.mount(exchange.bucket)
     exchange.require(Permission.READ, mount, Location(mount.repository, mount.ref, "", mount.prefix))
-    await service.calls.short(lambda: open_repository(service.lake, mount))
+    await service.calls.short(lambda: created(open_repository(service.lake, mount)))
 
 
 def _region(service: Service) -> Mapping[str, str]:

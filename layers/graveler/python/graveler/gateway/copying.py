@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from graveler.gateway.exchange import Exchange
+from graveler.gateway.lakes import Opened, copy_under_condition
 from graveler.gateway.mounts import Location
 from graveler.gateway.protocol.documents import copied_document
 from graveler.gateway.protocol.object_headers import (
@@ -15,8 +16,6 @@ from graveler.gateway.protocol.preconditions import copy_condition, write_condit
 from graveler.gateway.reading import stat
 from graveler.gateway.service import Service
 from graveler.gateway.writing import new_address, stage
-from graveler.lake.objects.copying import copy_under_condition
-from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.requests.base import Permission
 from graveler.requests.staging import Condition, Copy, Link
@@ -27,7 +26,7 @@ async def copy_object(service: Service, exchange: Exchange) -> None:
     its own. Cost: two stats and a link with its conditions; between repositories one copy of the store."""
     expect_supported(exchange.headers)
     location = await service.locate(exchange, Permission.WRITE)
-    source, repository, entry = await read_source(service, exchange)
+    source, repository, entry = await read_source(service, exchange, within=location.repository)
     condition = write_condition(exchange.headers)
     content_type, metadata = object_metadata(exchange.headers) if replaces_metadata(exchange.headers) else (None, None)
     with service.writing():
@@ -41,7 +40,7 @@ async def copy_object(service: Service, exchange: Exchange) -> None:
             copied = await service.change(
                 location,
                 lambda opened: copy_under_condition(
-                    opened.parts,
+                    opened,
                     request,
                     condition,
                     source_etag=entry.checksum,
@@ -55,14 +54,16 @@ async def copy_object(service: Service, exchange: Exchange) -> None:
     exchange.respond_document(copied_document(copied.checksum, copied.mtime))
 
 
-async def read_source(service: Service, exchange: Exchange) -> tuple[Location, OpenRepository, ObjectEntry]:
-    """Return the location of the object that a request copies, its repository, and its metadata. Cost: a stat.
-    :class:`S3Error` if a condition of the request fails for it."""
+async def read_source(
+    service: Service, exchange: Exchange, *, within: str = ""
+) -> tuple[Location, Opened, ObjectEntry]:
+    """Return the location of the object that a request copies, its repository, and its metadata. The bytes will be read, but for
+    an object of the repository ``within``. Cost: a stat. :class:`S3Error` if a condition of the request fails for it."""
     bucket, key = copy_source(exchange.headers)
     mount = service.mounts.mount(bucket)
     source = await service.located(exchange, mount, key)
     exchange.require(Permission.READ, mount, source)
-    repository, entry = await stat(service, source)
+    repository, entry = await stat(service, source, reads=source.repository != within)
     copy_condition(exchange.headers, entry.checksum, entry.mtime)
     return source, repository, entry
 
@@ -70,7 +71,7 @@ async def read_source(service: Service, exchange: Exchange) -> tuple[Location, O
 async def _copied_bytes(
     service: Service,
     location: Location,
-    source: OpenRepository,
+    source: Opened,
     entry: ObjectEntry,
     content_type: str | None,
     metadata: Mapping[str, str] | None,

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from graveler.errors import NotFoundError
 from graveler.gateway.control import Mount
+from graveler.gateway.lakes import AnyLake, Opened, created
 from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.history.names import check_repository
 from graveler.lake.lake import Lake
-from graveler.lake.repository import OpenRepository
 
 _TRUSTED: Final = 5.0
 """Seconds for which the names of refs with a slash are remembered, as for access keys."""
@@ -41,7 +41,7 @@ class Mounts(Protocol):
 class JobMounts:
     """The few buckets of a job, by name, of repositories of ``lake``. ``sources`` are buckets of S3 that it reads besides."""
 
-    def __init__(self, mounts: Sequence[Mount], lake: Lake, sources: Sequence[str] = ()) -> None:
+    def __init__(self, mounts: Sequence[Mount], lake: AnyLake, sources: Sequence[str] = ()) -> None:
         self._mounts: Mapping[str, Mount] = {mount.bucket: mount for mount in mounts}
         self._lake = lake
         self._sources = sources
@@ -66,10 +66,7 @@ class JobMounts:
 
     def buckets(self) -> Sequence[tuple[str, int]]:
         """See :meth:`Mounts.buckets`."""
-        return [
-            (mount.bucket, self._lake.repository(mount.repository).repository.created)
-            for mount in self._mounts.values()
-        ]
+        return [(mount.bucket, created(self._lake.repository(mount.repository))) for mount in self._mounts.values()]
 
 
 class LakeMounts:
@@ -97,7 +94,7 @@ class LakeMounts:
 class Locations:
     """Finds what keys name. Names of tags may have slashes: of several refs that a key begins with, the longest counts."""
 
-    def __init__(self, lake: Lake, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, lake: AnyLake, now: Callable[[], float] = time.monotonic) -> None:
         self._lake = lake
         self._now = now
         self._slashed: dict[tuple[str, str], tuple[tuple[str, ...], float]] = {}
@@ -144,8 +141,9 @@ class Locations:
         return tags
 
 
-def open_repository(lake: Lake, mount: Mount) -> OpenRepository:
-    """Return the repository of a mount. One table read. :class:`S3Error` if there is none."""
+def open_repository(lake: AnyLake, mount: Mount) -> Opened:
+    """Return the repository of a mount. One table read; none of a lake behind a server, whose first request finds out whether it
+    exists. :class:`S3Error` if there is none."""
     try:
         check_repository(mount.repository)
         return lake.repository(mount.repository)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
@@ -14,6 +13,17 @@ from graveler.errors import InvalidError, RefNotFoundError, UploadNotFoundError
 from graveler.gateway.arrival import known_checksums, read_document, write_body
 from graveler.gateway.copying import read_source
 from graveler.gateway.exchange import Exchange
+from graveler.gateway.lakes import (
+    Opened,
+    abort_upload,
+    all_parts,
+    complete_upload,
+    create_upload,
+    find_upload,
+    list_upload_branches,
+    list_uploads,
+)
+from graveler.gateway.lakes import list_parts as list_stored_parts
 from graveler.gateway.mounts import Location
 from graveler.gateway.protocol.body import BodyDecoder
 from graveler.gateway.protocol.object_headers import expect_supported, object_metadata
@@ -34,25 +44,14 @@ from graveler.gateway.protocol.upload_documents import (
 )
 from graveler.gateway.service import Service
 from graveler.history.names import is_branch
-from graveler.lake.objects.recorded_uploads import (
-    abort_upload,
-    complete_upload,
-    create_upload,
-    find_upload,
-    list_upload_branches,
-    list_uploads,
-)
+from graveler.lake.objects.recorded_uploads import AFTER_ALL
 from graveler.lake.objects.upload_records import UploadRecord
-from graveler.lake.repository import OpenRepository
 from graveler.requests.base import Permission
-from graveler.storage.objects.port import StoredPart
 
 _REMEMBERED: Final = 10_000
 """Records of uploads that a process remembers. A record never changes; an upload that has ended is missing in the store."""
 _SMALLEST: Final = 5 << 20
 """Bytes that S3 requires in each part but the last."""
-_BEHIND_ALL: Final = "\x7f"
-"""Sorts behind all IDs of uploads."""
 
 
 async def create_multipart_upload(service: Service, exchange: Exchange) -> None:
@@ -69,7 +68,7 @@ async def create_multipart_upload(service: Service, exchange: Exchange) -> None:
         by=exchange.identity.name,
     )
     with service.writing():
-        upload = await service.call(location, lambda opened: created(opened.parts))
+        upload = await service.call(location, created)
     exchange.respond_document(begun_document(exchange.bucket, exchange.key, upload.upload_id))
 
 
@@ -108,17 +107,18 @@ async def list_parts(service: Service, exchange: Exchange) -> None:
     """List the parts of an upload. Cost: one object request for each thousand, and a table read."""
     location = await service.locate(exchange, Permission.WRITE)
     listing = part_listing_of(exchange.parameters)
-    repository, upload = await find(service, exchange, location)
-
-    def listed() -> list[StoredPart]:
-        parts = repository.namespace.parts(upload.key, upload.store_id, listing.after)
-        return list(islice(parts, listing.amount + 1))
-
-    parts = await service.calls.long(listed)
-    is_truncated = len(parts) > listing.amount
-    exchange.respond_document(
-        parts_document(exchange.bucket, exchange.key, listing, parts[: listing.amount], is_truncated)
+    listed = partial(
+        list_stored_parts,
+        branch=location.ref,
+        path=location.path,
+        upload_id=exchange.parameters["uploadId"],
+        after=listing.after,
+        amount=listing.amount,
     )
+    parts, is_truncated = await service.calls.long(
+        lambda: service.lake.with_recent_repository(location.repository, listed)
+    )
+    exchange.respond_document(parts_document(exchange.bucket, exchange.key, listing, parts, is_truncated))
 
 
 async def complete_multipart_upload(service: Service, exchange: Exchange) -> None:
@@ -139,7 +139,7 @@ async def complete_multipart_upload(service: Service, exchange: Exchange) -> Non
     )
     with service.writing():
         try:
-            entry = await service.change(location, lambda opened: completed(opened.parts))
+            entry = await service.change(location, completed)
         except RefNotFoundError:
             raise S3Error(
                 "NoSuchUpload",
@@ -162,7 +162,7 @@ async def _wrong_part(
     listing of all parts. The store's own words name a key that no client knows."""
     repository, upload = await find(service, exchange, location)
     stored = await service.calls.long(
-        lambda: {part.number: part for part in repository.namespace.parts(upload.key, upload.store_id)}
+        lambda: {part.number: part for part in all_parts(repository, location.ref, location.path, upload.upload_id)}
     )
     named = f"of the upload of {exchange.key!r}"
     for number, etag in parts:
@@ -187,7 +187,7 @@ async def abort_multipart_upload(service: Service, exchange: Exchange) -> None:
     """Abort an upload and remove its parts. Cost: one table read, one table write, one object request."""
     location = await service.locate(exchange, Permission.WRITE)
     upload_id = exchange.parameters["uploadId"]
-    await service.call(location, lambda opened: abort_upload(opened.parts, location.ref, location.path, upload_id))
+    await service.call(location, lambda opened: abort_upload(opened, location.ref, location.path, upload_id))
     _forget(service, location, upload_id)
     exchange.respond(204)
 
@@ -214,24 +214,24 @@ class UploadPage(Struct, frozen=True):
     next_upload: tuple[str, str] | None
 
 
-def _uploads(opened: OpenRepository, location: Location, listing: UploadListing) -> Iterator[ListedUpload]:
+def _uploads(opened: Opened, location: Location, listing: UploadListing) -> Iterator[ListedUpload]:
     """Yield the uploads behind a listing's marker, in the order of their keys: those to a location's branch, or to all branches
     whose names begin with the path of a location without a ref."""
     if location.ref:
         places = [(location.ref, location.above, location.path)]
     else:
-        branches = list_upload_branches(opened.parts, location.path)
+        branches = list_upload_branches(opened, location.path)
         places = sorted(((branch, f"{branch}/", "") for branch in branches), key=itemgetter(1))
     after = listing.after_key
     for branch, above, prefix in places:
         position = None
         if after.startswith(above):
-            position = after.removeprefix(above), listing.after_upload or _BEHIND_ALL
+            position = after.removeprefix(above), listing.after_upload or AFTER_ALL
         elif after > above:
             continue  # its keys are all before the marker
         more = True
         while more:
-            records, more = list_uploads(opened.parts, branch, prefix, position)
+            records, more = list_uploads(opened, branch, prefix, position)
             for record in records:
                 position = record.path, record.upload_id
                 yield ListedUpload(above + record.path, record.upload_id, int(record.created))
@@ -262,30 +262,30 @@ def _page(following: Iterator[ListedUpload], listing: UploadListing) -> UploadPa
 async def abort_all(service: Service, repository: str, branch: str) -> None:
     """Abort all unfinished uploads to a branch. Cost: one table read for each thousand, and those of each abortion."""
 
-    def abort(opened: OpenRepository) -> None:
+    def abort(opened: Opened) -> None:
         more = True
         while more:
-            records, more = list_uploads(opened.parts, branch)
+            records, more = list_uploads(opened, branch)
             for record in records:
                 with suppress(UploadNotFoundError):  # somebody else ended it
-                    abort_upload(opened.parts, branch, record.path, record.upload_id)
+                    abort_upload(opened, branch, record.path, record.upload_id)
 
     await service.calls.long(lambda: service.lake.with_recent_repository(repository, abort))
 
 
-async def find(service: Service, exchange: Exchange, location: Location) -> tuple[OpenRepository, UploadRecord]:
+async def find(service: Service, exchange: Exchange, location: Location) -> tuple[Opened, UploadRecord]:
     """Return the upload that a request names, and its repository. One table read for one that this process does not know.
     :class:`graveler.errors.UploadNotFoundError`."""
     upload_id = exchange.parameters["uploadId"]
 
-    def look(opened: OpenRepository) -> tuple[OpenRepository, UploadRecord]:
+    def look(opened: Opened) -> tuple[Opened, UploadRecord]:
         key = location, upload_id
         uid, upload = service.uploads.get(key, ("", None))
-        if upload is None or uid != opened.repository.uid:
-            upload = find_upload(opened.parts, location.ref, location.path, upload_id)
+        if upload is None or uid != opened.identity:
+            upload = find_upload(opened, location.ref, location.path, upload_id)
             if len(service.uploads) >= _REMEMBERED:
                 service.uploads.clear()
-            service.uploads[key] = opened.repository.uid, upload
+            service.uploads[key] = opened.identity, upload
         return opened, upload
 
     return await service.call(location, look)

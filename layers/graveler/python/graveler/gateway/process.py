@@ -16,13 +16,15 @@ from graveler.gateway.application import GatewayApplication
 from graveler.gateway.authorization import JobSigner, Signers
 from graveler.gateway.calls import LakeCalls
 from graveler.gateway.control import Closing, Mount, Opening, Ready, Tally, Volume, line_of, parse_line, read_document
+from graveler.gateway.lakes import AnyLake
 from graveler.gateway.listener import Listener, new_server
 from graveler.gateway.mounts import JobMounts
 from graveler.gateway.multipart import abort_all
 from graveler.gateway.service import Service
 from graveler.gateway.store.stores import ByteStores
 from graveler.lake.lake import Lake
-from graveler.lake.opening.location import AwsLake, FolderLake, open_at
+from graveler.lake.opening.location import FolderLake, open_at
+from graveler.location.environment import ServedLake
 from graveler.server.listening import listening_port
 from graveler.server.threads import Threads
 from graveler.storage.tables.sqlite import SqliteTables
@@ -38,6 +40,8 @@ _log: Final = logging.getLogger(__name__)
 _HOST: Final = "127.0.0.1"
 _LAKE_THREADS: Final = 16
 _DISK_THREADS: Final = 8
+_SERVER_REQUESTS: Final = 32
+"""Requests to a server at the same time: as many as connections are kept to it."""
 _ASK_EVERY: Final = 0.005
 
 
@@ -59,15 +63,17 @@ def main() -> int:
     return 0
 
 
-def open_lake(opening: Opening) -> Lake:
-    """Open the lake that a gateway serves. Errors as :func:`open_at`."""
+def open_lake(opening: Opening) -> AnyLake:
+    """Open the lake that a gateway serves. Of one behind a server one request. Errors as :func:`open_at` and
+    :meth:`graveler.gateway.server_lake.ServerLake.expect_gateway`."""
     location = opening.lake.location
-    if not isinstance(location, FolderLake | AwsLake):
-        raise UnavailableError(
-            "a lake behind a server has no gateway of this machine yet; run the program where the lake itself can be reached, or "
-            "use the server's own gateway (`graveler serve --s3-port`)"
-        )
-    return open_at(location)
+    if not isinstance(location, ServedLake):
+        return open_at(location)
+    from graveler.gateway.server_lake import ServerLake  # urllib3: not for a lake of one's own
+
+    lake = ServerLake(location)
+    lake.expect_gateway()
+    return lake
 
 
 def signers_of(opening: Opening) -> Signers:
@@ -95,14 +101,16 @@ async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO)
     signers = signers_of(opening)
     lake = open_lake(opening)
     in_loop = isinstance(opening.lake.location, FolderLake)
-    if isinstance(lake.tables, SqliteTables):
+    served = opening.lake.served
+    if isinstance(lake, Lake) and isinstance(lake.tables, SqliteTables):
         lake.tables.write_together()
-    threads, disk = Threads("lake", _LAKE_THREADS), Threads("disk", _DISK_THREADS)
+    threads = Threads("lake", _LAKE_THREADS if served is None else _SERVER_REQUESTS)
+    disk = Threads("disk", _DISK_THREADS)
     service = Service(
         lake,
         JobMounts(opening.mounts, lake, [place.bucket for place in opening.also]),
         LakeCalls(threads, in_loop=in_loop),
-        ByteStores(disk),
+        ByteStores(disk, served.network if served else None),
         disk,
         opening.region,
     )

@@ -3,6 +3,7 @@
 from graveler.api.header_values import http_date
 from graveler.errors import BytesGoneError
 from graveler.gateway.exchange import Exchange
+from graveler.gateway.lakes import Opened, expect_kept, stat_to_read
 from graveler.gateway.mounts import Location
 from graveler.gateway.protocol.documents import attributes_document
 from graveler.gateway.protocol.object_headers import expect_no_version, object_headers, response_overrides
@@ -10,7 +11,6 @@ from graveler.gateway.protocol.preconditions import precondition_failed, read_co
 from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.service import Service
 from graveler.gateway.store.port import Body, FileSource
-from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests.base import Permission
 from graveler.storage.objects.port import ObjectMissingError
@@ -20,7 +20,7 @@ async def get_object(service: Service, exchange: Exchange) -> None:
     """Respond with an object's bytes, or a range of them. Cost: a stat and one object read."""
     expect_no_version(exchange.parameters)
     location = await service.locate(exchange, Permission.READ)
-    repository, entry = await stat(service, location)
+    repository, entry = await stat(service, location, reads=True)
     headers = object_headers(entry) | response_overrides(exchange.parameters)
     if _conditions_decide(exchange, entry, headers):
         return
@@ -44,13 +44,13 @@ async def get_object(service: Service, exchange: Exchange) -> None:
 
 
 async def _body(
-    service: Service, location: Location, repository: OpenRepository, entry: ObjectEntry, start: int, length: int
+    service: Service, location: Location, repository: Opened, entry: ObjectEntry, start: int, length: int
 ) -> Body | FileSource:
     objects, key = repository.store_at(entry.address)
     try:
         return await service.stores.of(objects).read_or_locate(key, start, length)
     except ObjectMissingError:
-        await service.calls.short(lambda: repository.expect_kept(location.ref))
+        await service.calls.short(lambda: expect_kept(repository, location.ref))
         raise BytesGoneError(entry.path, location.ref, entry.address) from None
 
 
@@ -79,11 +79,14 @@ async def get_object_attributes(service: Service, exchange: Exchange) -> None:
     exchange.respond_document(document, {"last-modified": http_date(entry.mtime)})
 
 
-async def stat(service: Service, location: Location) -> tuple[OpenRepository, ObjectEntry]:
-    """Return the object at a location, and its repository."""
+async def stat(service: Service, location: Location, *, reads: bool = False) -> tuple[Opened, ObjectEntry]:
+    """Return the object at a location, and its repository; with ``reads`` for reading its bytes."""
     if not (location.ref and location.path):
         raise S3Error("NoSuchKey", f"the key names no object; in repository {location.repository!r} write REF/PATH")
-    return await service.calls.short(lambda: service.lake.stat(location.repository, location.ref, location.path))
+    place = location.repository, location.ref, location.path
+    if reads:
+        return await service.calls.short(lambda: stat_to_read(service.lake, *place))
+    return await service.calls.short(lambda: service.lake.stat(*place))
 
 
 def _conditions_decide(exchange: Exchange, entry: ObjectEntry, headers: dict[str, str]) -> bool:

@@ -9,14 +9,12 @@ from graveler.errors import RefNotFoundError
 from graveler.gateway.calls import LakeCalls
 from graveler.gateway.control import Mount
 from graveler.gateway.exchange import Exchange, Traffic
+from graveler.gateway.lakes import AnyLake, Opened
 from graveler.gateway.mounts import Location, Locations, Mounts
 from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.store.stores import ByteStores
 from graveler.history.names import is_branch
-from graveler.lake.lake import Lake
 from graveler.lake.objects.upload_records import UploadRecord
-from graveler.lake.repository import OpenRepository
-from graveler.model import RepositoryUID
 from graveler.requests.base import Permission, Request
 from graveler.server.threads import Threads
 
@@ -32,7 +30,7 @@ class Service:
 
     def __init__(
         self,
-        lake: Lake,
+        lake: AnyLake,
         mounts: Mounts,
         calls: LakeCalls,
         stores: ByteStores,
@@ -48,8 +46,8 @@ class Service:
         self.traffic = Traffic()
         self.sources: SourceBuckets | None = None
         """Buckets of S3 that are only read, if there are any."""
-        self.uploads: dict[tuple[Location, str], tuple[RepositoryUID, UploadRecord]] = {}
-        """Uploads in parts that were read, and their repositories; by location and ID."""
+        self.uploads: dict[tuple[Location, str], tuple[str, UploadRecord]] = {}
+        """Uploads in parts that were read, and the identities of their repositories; by location and ID."""
         self._locations = Locations(lake)
         self._writes = 0
         """Writes in progress."""
@@ -76,7 +74,7 @@ class Service:
         exchange.identity.require(Permission.READ, mount.repository, "")
         return await self.calls.short(lambda: self._locations.locate(mount, key))
 
-    async def call(self, location: Location, call: Callable[[OpenRepository], R]) -> R:
+    async def call(self, location: Location, call: Callable[[Opened], R]) -> R:
         """Return what ``call`` returns for a location's repository, whose branch it changes or is going to. It is called again if
         another repository has the name by then. :class:`S3Error` for a tag; errors of the call."""
 
@@ -94,7 +92,7 @@ class Service:
         """Run a request as :meth:`change` does."""
         return await self.change(location, lambda opened: opened.run(request))
 
-    async def change(self, location: Location, change: Callable[[OpenRepository], R]) -> R:
+    async def change(self, location: Location, change: Callable[[Opened], R]) -> R:
         """Return what ``change`` returns for a location's repository, whose branch it changes, in a block of :meth:`writing`.
         :class:`S3Error` for one that comes too late after the gateway was closed: it would be acknowledged, and not published."""
         if self._ended:
@@ -147,7 +145,7 @@ def expect_branch(mount: Mount, location: Location) -> None:
         )
 
 
-def _is_tag(repository: OpenRepository, name: str) -> bool:
+def _is_tag(repository: Opened, name: str) -> bool:
     try:
         repository.tag(name)
     except RefNotFoundError:

@@ -8,6 +8,7 @@ from graveler.errors import GravelerError
 from graveler.gateway.arrival import arriving, known_checksums, read_document, write_body
 from graveler.gateway.exchange import Exchange
 from graveler.gateway.lake_errors import s3_error
+from graveler.gateway.lakes import Opened
 from graveler.gateway.mounts import Location
 from graveler.gateway.protocol.body import BodyDecoder
 from graveler.gateway.protocol.documents import deleted_document, deleted_objects
@@ -15,7 +16,6 @@ from graveler.gateway.protocol.object_headers import expect_no_version, expect_s
 from graveler.gateway.protocol.preconditions import write_condition
 from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.service import Service
-from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests.base import Permission
 from graveler.requests.staging import Delete, Link
@@ -72,23 +72,23 @@ async def _mark_branch(service: Service, exchange: Exchange, location: Location,
     exchange.respond(200, {"etag": f'"{decoder.md5}"', **decoder.checksums})
 
 
-async def new_address(service: Service, location: Location) -> tuple[OpenRepository, str]:
+async def new_address(service: Service, location: Location) -> tuple[Opened, str]:
     """Return the repository of a location, and a new address for an object there. Cost: one table read. Errors as of
     :meth:`OpenRepository.new_address`."""
 
-    def address_in(opened: OpenRepository) -> tuple[OpenRepository, str]:
+    def address_in(opened: Opened) -> tuple[Opened, str]:
         return opened, opened.new_address(location.ref, location.path)
 
     return await service.call(location, address_in)
 
 
-async def stage(service: Service, location: Location, repository: OpenRepository, link: Link) -> None:
+async def stage(service: Service, location: Location, repository: Opened, link: Link) -> None:
     """Stage an object whose bytes are in ``repository``, in a block of :meth:`Service.writing`. :class:`S3Error` if its name
     belongs to another repository by now: the collector of that one knows nothing of the bytes. Otherwise as
     :meth:`Service.change`."""
 
-    def linked(opened: OpenRepository) -> None:
-        if opened.repository.uid != repository.repository.uid:
+    def linked(opened: Opened) -> None:
+        if opened.identity != repository.identity:
             raise S3Error(
                 "ServiceUnavailable",
                 f"repository {location.repository!r} was deleted, and another one has its name, since this write began; send it "

@@ -8,7 +8,7 @@ from graveler.system.extras import not_installed
 
 if TYPE_CHECKING:
     from graveler.remote.aws_session import AwsSession
-    from graveler.remote.connection import Connection, Session
+    from graveler.remote.connection import Connection, ServerRetries, Session
     from graveler.remote.lake import RemoteLake
 
 
@@ -21,7 +21,7 @@ def open_served(location: ServedLake) -> "RemoteLake":
     return RemoteLake(connection)
 
 
-def connect(location: ServedLake) -> "Connection":
+def connect(location: ServedLake, retries: "ServerRetries | None" = None) -> "Connection":
     """Return a connection to a server. No request. Errors as :func:`open_served`."""
     try:
         from graveler.remote.connection import Connection, SessionToken  # urllib3: not for a lake of one's own
@@ -33,7 +33,13 @@ def connect(location: ServedLake) -> "Connection":
     elif location.token:
         session = SessionToken(location.token)
     return Connection(
-        location.url, location.key_id, location.secret, host=location.host, network=location.network, session=session
+        location.url,
+        location.key_id,
+        location.secret,
+        host=location.host,
+        retries=retries,
+        network=location.network,
+        session=session,
     )
 
 

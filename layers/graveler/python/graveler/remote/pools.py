@@ -3,7 +3,7 @@
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined] # typeshed leaves it out
 
 import urllib3
@@ -34,7 +34,7 @@ class Pools:
             "ca_certs": network.certificates or None,
         }
         self._straight = urllib3.PoolManager(**self._options)
-        self._no_proxy = {"no": network.no_proxy}
+        self._network = network
         self._by_scheme = {scheme: self._through(url) for scheme, url in network.proxies.items()}
 
     def request(self, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:
@@ -47,24 +47,36 @@ class Pools:
             pool.clear()
 
     def _pool(self, url: str) -> urllib3.PoolManager:
-        parts = urlsplit(url)
-        proxy = self._by_scheme.get(parts.scheme)
-        host = parts.hostname or ""
-        if proxy is None or _is_loopback(host):
-            return self._straight
-        named = host if parts.port is None else f"{host}:{parts.port}"
-        return self._straight if proxy_bypass_environment(named, self._no_proxy) else proxy
+        scheme = urlsplit(url).scheme
+        return self._by_scheme[scheme] if proxy_of(self._network, url) else self._straight
 
     def _through(self, url: str) -> urllib3.PoolManager:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidError(f"proxy {url!r} is not a URL; set HTTPS_PROXY and HTTP_PROXY to http://HOST:PORT")
-        headers = None
-        if parts.username is not None:
-            credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            headers = make_headers(proxy_basic_auth=credentials)
-        where = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        return urllib3.ProxyManager(where, proxy_headers=headers, **self._options)
+        where, headers = proxy_address(url)
+        return urllib3.ProxyManager(where.geturl(), proxy_headers=headers or None, **self._options)
+
+
+def proxy_of(network: Network, url: str) -> str:
+    """Return the URL of the proxy on the way to a URL; empty if there is none."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    proxy = network.proxies.get(parts.scheme)
+    if proxy is None or _is_loopback(host):
+        return ""
+    named = host if parts.port is None else f"{host}:{parts.port}"
+    return "" if proxy_bypass_environment(named, {"no": network.no_proxy}) else proxy
+
+
+def proxy_address(url: str) -> tuple[SplitResult, dict[str, str]]:
+    """Return the URL of a proxy, in parts and without the credentials in it, and the headers with these. :class:`InvalidError`
+    for what is no URL."""
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidError(f"proxy {url!r} is not a URL; set HTTPS_PROXY and HTTP_PROXY to http://HOST:PORT")
+    headers = {}
+    if parts.username is not None:
+        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers = dict(make_headers(proxy_basic_auth=credentials))
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]), headers
 
 
 def _is_loopback(host: str) -> bool:

@@ -13,6 +13,11 @@ CONDITIONAL_DELETES: Final = "conditional_deletes"
 """The feature of deleting an object only if it has an ETag. A server without it ignores the condition."""
 
 
+RECORDED_UPLOADS: Final = "recorded_uploads"
+"""The feature of uploads in parts that any client continues by their ID, and of copies under a condition: what a gateway of S3
+needs besides the operations of lakeFS."""
+
+
 class VersionConfig(Struct, frozen=True):
     """The lakeFS version that this API is compatible with. Any other ``version_context`` makes lakectl warn of a commercial
     server."""

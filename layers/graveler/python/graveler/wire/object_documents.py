@@ -105,12 +105,16 @@ class ObjectErrorList(Struct, frozen=True):
 
 
 class ObjectCopyCreation(Struct, frozen=True):
-    """The object to copy, from any ref; a null ``src_ref`` means the branch itself."""
+    """The object to copy, from any ref; a null ``src_ref`` means the branch itself. With ``src_checksum`` it is copied only if
+    that is its checksum. ``content_type`` and ``user_metadata`` are those of the copy, by default the object's own."""
 
     src_path: str
     src_ref: str | None = None
     force: bool = False
     shallow: bool | None = None
+    src_checksum: str | None = None
+    content_type: str | None = None
+    user_metadata: Mapping[str, str] | None = None
 
 
 class ObjectStageCreation(Struct, frozen=True):
@@ -232,3 +236,50 @@ class UploadTo(Struct, frozen=True):
     """A URL to upload a part to."""
 
     presigned_url: str
+
+
+class UploadCreation(Struct, frozen=True):
+    """The properties of the object that an upload will make."""
+
+    content_type: str | None = None
+    user_metadata: Mapping[str, str] | None = None
+
+
+class RecordedUpload(Struct, frozen=True, kw_only=True):
+    """An upload in parts that is in progress, with the properties of its object. ``creation_date`` is in Unix seconds."""
+
+    upload_id: str
+    path: str
+    creation_date: int
+    creator: str
+    content_type: str
+    user_metadata: Mapping[str, str]
+
+
+class RecordedUploadList(Struct, frozen=True):
+    """A page of uploads, by path, then by time. The next page begins after the path and the ID of the last one."""
+
+    pagination: Pagination
+    results: list[RecordedUpload]
+
+
+class StoredPart(Struct, frozen=True):
+    """A part that the object store has. ``mtime`` is in Unix seconds."""
+
+    part_number: int
+    size_bytes: int
+    etag: str
+    mtime: float
+
+
+class StoredPartList(Struct, frozen=True):
+    """A page of parts, by number."""
+
+    pagination: Pagination
+    results: list[StoredPart]
+
+
+class PartList(Struct, frozen=True):
+    """The parts of an object, in order."""
+
+    parts: list[UploadPart]

@@ -10,6 +10,7 @@ from graveler.lake.clock import GRACE
 from graveler.requests.base import Permission
 from graveler.wire.config_documents import (
     CONDITIONAL_DELETES,
+    RECORDED_UPLOADS,
     Config,
     GarbageCollectionConfig,
     StorageConfig,
@@ -31,6 +32,7 @@ FEATURES: Final = {
     "diff_summary": "diffRefsSummary",
     "merge_preview": "previewMerge",
     "operations": "listOperations",
+    RECORDED_UPLOADS: "createUpload",
     "ref": "getRef",
     "reflog": "getReflog",
     "rename": "renameBranch",

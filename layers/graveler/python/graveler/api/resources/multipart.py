@@ -133,7 +133,7 @@ def upload_part(
     opened = call.lake.repository(repository)
     upload = _upload(upload_id, body.physical_address)
     url = uploads.part_url(
-        opened.parts, branch, query.path, upload, _number(part_number), call.settings.presign_seconds
+        opened.parts, branch, query.path, upload, part_number_of(part_number), call.settings.presign_seconds
     )
     call.audit_url(upload.address, repository=repository, ref=branch, path=query.path)
     return json_response(UploadTo(call.url(url)))
@@ -168,7 +168,7 @@ def upload_part_copy(
         branch,
         query.path,
         _upload(upload_id, body.physical_address),
-        _number(part_number),
+        part_number_of(part_number),
         b"".join(opened.bytes_in(body.copy_source.ref or branch, source, start, length)),
     )
     return no_content({"etag": f'"{etag}"'})
@@ -180,7 +180,8 @@ def _upload(upload_id: str, address: str) -> PartedUpload:
     return PartedUpload(address, upload_id)
 
 
-def _number(text: str) -> int:
+def part_number_of(text: str) -> int:
+    """Return the number of a part. 400 for what is none."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 5):
         raise bad_request(f"part number {text[:20]!r} is not between 1 and 10000")
     return int(text)

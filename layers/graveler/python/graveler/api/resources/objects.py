@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from graveler.api.call import Call
-from graveler.api.conditions import expect_no_condition, write_condition
+from graveler.api.conditions import write_condition
 from graveler.api.errors import ApiError, bad_request
 from graveler.api.forms import uploaded
 from graveler.api.object_documents import LISTED, Presigner, metadata_of_headers, object_headers, rendered_page
@@ -17,6 +17,7 @@ from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, link_one
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
 from graveler.lake.context import Context
+from graveler.lake.objects.copying import copy_under_condition
 from graveler.model import CommonPrefix, ObjectEntry
 from graveler.requests import staging
 from graveler.requests.base import Permission
@@ -336,13 +337,13 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
     _BRANCH_OBJECTS + "/copy",
     "copyObject",
     (staging.Copy, staging.Duplicate),
-    responses={201: ObjectStats, 400: Error, 403: Error, 404: Error, 501: Error},
+    responses={201: ObjectStats, 400: Error, 403: Error, 404: Error, 412: Error, 501: Error},
 )
 def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body: ObjectCopyCreation) -> Response:
     """Copy an object to another path. Both have the same address, and no bytes are copied; with ``shallow: false`` the copy gets
     its own address, if the object is one of the repository's own and no larger than 256 MiB.
     """
-    expect_no_condition(call.headers)
+    condition = write_condition(call.headers)
     kind = staging.Duplicate if body.shallow is False else staging.Copy
     request = kind(
         branch=branch,
@@ -351,7 +352,21 @@ def copy_object(call: Call, repository: str, branch: str, query: CopyQuery, body
         source_ref=body.src_ref or "",
         force=call.force(body.force),
     )
-    return json_response(object_document(call.run(repository, request)), 201)
+    if not condition and (body.src_checksum, body.content_type, body.user_metadata) == (None, None, None):
+        return json_response(object_document(call.run(repository, request)), 201)
+    if body.shallow is False:
+        raise ApiError(
+            501, "a copy with bytes of its own has neither conditions nor other properties; leave out `shallow`"
+        )
+    copied = copy_under_condition(
+        call.lake.repository(repository).parts,
+        request,
+        condition,
+        source_etag=body.src_checksum or "",
+        content_type=body.content_type,
+        metadata=body.user_metadata,
+    )
+    return json_response(object_document(copied), 201)
 
 
 @routes.run(staging.UpdateMetadata, responses={204: None, 400: Error, 403: Error, 404: Error})

@@ -5,7 +5,7 @@ ever whole in memory. Keys, errors and :class:`StoredObject` are that port's. Up
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Final, Protocol, TypeAlias
 
@@ -39,6 +39,15 @@ class Pieces(Protocol):
     async def aclose(self) -> None:
         """Release file or connection. Closing twice does nothing."""
         ...
+
+
+class UrlObjects(Struct, frozen=True, eq=False):
+    """The objects of a repository behind a server. ``url`` returns the one that is at hand for a method (GET, PUT) and a key;
+    ``part_url`` requests one to PUT a part, by key, upload ID and number, and raises the errors of the lake."""
+
+    namespace: str
+    url: Callable[[str, str], str]
+    part_url: Callable[[str, str, int], str]
 
 
 Body: TypeAlias = bytes | Pieces

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from html import unescape
 from ssl import SSLContext
 from ssl import SSLError as TlsError
-from time import monotonic
 from types import TracebackType
 from typing import Final
 
@@ -26,22 +25,17 @@ from botocore.exceptions import (
     SSLError,
 )
 
+from graveler.gateway.store.connection_pool import REPEATABLE as REPEATABLE
+from graveler.gateway.store.connection_pool import ConnectionPool
 from graveler.gateway.store.http_connection import BrokenConnectionError, HttpConnection, head_of
 from graveler.gateway.store.port import PIECE
 from graveler.gateway.store.s3_credentials import S3Credentials
-from graveler.gateway.store.s3_origins import Origin, Proxy, locate, proxy_of, redirected
+from graveler.gateway.store.s3_origins import locate, proxy_of, redirected
 from graveler.gateway.store.s3_signature import target_of
+from graveler.gateway.store.server_addresses import Origin
 from graveler.storage.aws_requests import Attempts, error_code
 from graveler.storage.objects.s3 import S3Objects, S3Settings
 
-_KEPT: Final = 64
-"""Idle connections that are kept open."""
-_IDLE_SECONDS: Final = 20.0
-"""Time after which an idle connection is not used any more."""
-_LONG_IDLE_SECONDS: Final = 1.0
-"""The same for a body that cannot be repeated: the server may just be closing a connection that was idle for longer."""
-REPEATABLE: Final = 2 * PIECE
-"""Bytes of a body up to which a failed write is repeated from memory. Beyond, its client repeats it."""
 _ERROR_BYTES: Final = 64 << 10
 _EXPIRED_CODES: Final = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))
 _TAG: Final = re.compile(r"<(Code|Message)>([^<]*)</")
@@ -79,8 +73,7 @@ class S3Client:
         self._origin: Origin | None = None
         self._credentials: S3Credentials
         self._context: SSLContext
-        self._proxies: dict[Origin, Proxy | None] = {}
-        self._idle: list[tuple[float, HttpConnection]] = []
+        self._pool = ConnectionPool(proxy_of)
 
     async def begin(self, request: S3Request, data: bytes) -> HttpConnection:
         """Send a request's head, and the beginning ``data`` of its body. Close or release the connection. The SDK's errors."""
@@ -93,13 +86,13 @@ class S3Client:
             headers["content-length"] = str(request.length)
         target = target_of(origin.base, request.key, request.query)
         signed = signer.sign(request.method, target, headers)
-        proxy = self._proxy_of(origin)
+        proxy = self._pool.proxy_of(origin)
         if proxy is not None and not origin.is_tls:
             target, signed = f"http://{origin.authority}{target}", signed | proxy.headers
         head = head_of(request.method, target, signed)
-        connection = self._reused(request) if origin is self._origin else None
+        connection = self._pool.reused(origin, request.length) if origin is self._origin else None
         if connection is None:
-            connection = await self._open(origin, proxy)
+            connection = await self._open(origin)
         is_small = len(data) < PIECE
         connection.send_head(
             head + data if is_small else head, request.length - len(data) if is_small else request.length
@@ -144,8 +137,8 @@ class S3Client:
 
     def release(self, request: S3Request, connection: HttpConnection) -> None:
         """Keep the connection of a request for another one, if its response was read to the end; otherwise close it."""
-        if connection.is_reusable and request.origin is None and len(self._idle) < _KEPT:
-            self._idle.append((monotonic(), connection))
+        if request.origin is None and self._origin is not None:
+            self._pool.release(self._origin, connection)
         else:
             connection.close()
 
@@ -155,52 +148,21 @@ class S3Client:
 
     def close(self) -> None:
         """Close the idle connections."""
-        idle, self._idle = self._idle, []
-        for _, connection in idle:
-            connection.close()
+        self._pool.close()
 
-    def _reused(self, request: S3Request) -> HttpConnection | None:
-        oldest = monotonic() - (_IDLE_SECONDS if request.length <= REPEATABLE else _LONG_IDLE_SECONDS)
-        while self._idle:
-            since, connection = self._idle.pop()
-            if connection.is_reusable and since > oldest:
-                return connection
-            connection.close()
-        return None
-
-    async def _open(self, origin: Origin, proxy: Proxy | None) -> HttpConnection:
-        context = self._context if origin.is_tls else None
+    async def _open(self, origin: Origin) -> HttpConnection:
         try:
-            async with asyncio.timeout(self.settings.connect_timeout):
-                if proxy is None:
-                    return await HttpConnection.open(origin.host, origin.port, context)
-                return await self._open_through(proxy, origin, context)
+            return await self._pool.open(origin, self._context, self.settings.connect_timeout)
         except TimeoutError:
             raise ConnectTimeoutError(endpoint_url=origin.url) from None
         except TlsError as error:
             raise SSLError(endpoint_url=origin.url, error=error) from error
         except BrokenConnectionError as error:
-            raise ProxyConnectionError(proxy_url=f"{proxy} ({error})") from error
+            raise ProxyConnectionError(proxy_url=f"{self._pool.proxy_of(origin)} ({error})") from error
         except OSError as error:
-            raise EndpointConnectionError(endpoint_url=f"{proxy or origin.url} ({error})") from error
-
-    async def _open_through(self, proxy: Proxy, origin: Origin, context: SSLContext | None) -> HttpConnection:
-        connection = await HttpConnection.open(proxy.host, proxy.port, self._context if proxy.is_tls else None)
-        if context is None:
-            return connection
-        try:
-            authority = f"{origin.authority.removesuffix(f':{origin.port}')}:{origin.port}"
-            await connection.tunnel(authority, proxy.headers, self.settings.connect_timeout)
-            await connection.secure(origin.host, context)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _proxy_of(self, origin: Origin) -> Proxy | None:
-        if origin not in self._proxies:
-            self._proxies[origin] = proxy_of(origin)
-        return self._proxies[origin]
+            raise EndpointConnectionError(
+                endpoint_url=f"{self._pool.proxy_of(origin) or origin.url} ({error})"
+            ) from error
 
     def _silence(self, request: S3Request) -> float:
         return request.silence or self.settings.read_timeout

@@ -10,48 +10,15 @@ from ssl import SSLContext, create_default_context
 from typing import Final
 from urllib.parse import parse_qs, quote, urlsplit
 
-import msgspec
 from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
+from graveler.gateway.store.server_addresses import Origin, Proxy
 from graveler.storage.objects.s3 import S3Objects
 
 _PROBE: Final = "graveler"
 """A key in the namespace, for a URL that is taken to pieces."""
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """A server of a bucket. ``base`` is the quoted path above the bucket's keys, without a slash at its end."""
-
-    host: str
-    port: int
-    is_tls: bool
-    base: str
-
-    @property
-    def authority(self) -> str:
-        """The header ``host``."""
-        standard = self.port == (443 if self.is_tls else 80)
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if standard else f"{host}:{self.port}"
-
-    @property
-    def url(self) -> str:
-        """The address for errors."""
-        return f"{'https' if self.is_tls else 'http'}://{self.authority}{self.base}"
-
-
-class Proxy(msgspec.Struct, frozen=True):
-    """A proxy, and the headers with which a client names itself to it."""
-
-    host: str
-    port: int
-    is_tls: bool
-    headers: dict[str, str]
-
-    def __str__(self) -> str:
-        return f"{'https' if self.is_tls else 'http'}://{self.host}:{self.port}"
 
 
 def locate(objects: S3Objects) -> tuple[Origin, str, SSLContext]:

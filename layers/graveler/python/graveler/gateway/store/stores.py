@@ -4,29 +4,35 @@ from typing import TYPE_CHECKING
 
 from graveler.errors import UnavailableError
 from graveler.gateway.store.folder_bytes import FolderBytes
-from graveler.gateway.store.port import Bytes
+from graveler.gateway.store.port import Bytes, UrlObjects
 from graveler.server.threads import Threads
 from graveler.storage.objects.folder import FolderObjects
 from graveler.storage.objects.port import Objects
 
 if TYPE_CHECKING:
     from graveler.gateway.store.s3_client import S3Client
+    from graveler.gateway.store.url_client import UrlClient
+    from graveler.location.environment import Network
     from graveler.storage.objects.s3 import S3Settings
 
 
 class ByteStores:
-    """The stores of a gateway: folders, which the threads ``disk`` read and write, and buckets, with a client for each. Made in
-    an event loop, and used in it alone."""
+    """The stores of a gateway: folders, which the threads ``disk`` read and write, buckets, with a client for each, and what a
+    server signs URLs for, reached as ``network`` says. Made in an event loop, and used in it alone."""
 
-    def __init__(self, disk: Threads) -> None:
+    def __init__(self, disk: Threads, network: "Network | None" = None) -> None:
         self._disk = disk
+        self._network = network
+        self._url_client: UrlClient | None = None
         self._clients: dict[tuple[str, S3Settings], S3Client] = {}
 
-    def of(self, objects: Objects) -> Bytes:
+    def of(self, objects: Objects | UrlObjects) -> Bytes:
         """Return a lake's store for the event loop. No request; 5 µs. :class:`UnavailableError` for a store that has no such
         form."""
         if isinstance(objects, FolderObjects):
             return FolderBytes(objects, self._disk)
+        if isinstance(objects, UrlObjects):
+            return self._behind_urls(objects)
         from graveler.storage.objects.s3 import S3Objects  # botocore: 100 ms
 
         if not isinstance(objects, S3Objects):
@@ -42,7 +48,18 @@ class ByteStores:
             client = self._clients[place] = S3Client(objects)
         return S3Bytes(objects, client)
 
+    def _behind_urls(self, objects: UrlObjects) -> Bytes:
+        from graveler.gateway.store.url_bytes import UrlBytes  # urllib3: not for a lake of one's own
+        from graveler.gateway.store.url_client import UrlClient
+        from graveler.location.environment import Network
+
+        if self._url_client is None:
+            self._url_client = UrlClient(self._network or Network())
+        return UrlBytes(objects, self._url_client)
+
     def close(self) -> None:
         """Close the connections that are idle."""
+        if self._url_client is not None:
+            self._url_client.close()
         for client in self._clients.values():
             client.close()

@@ -24,9 +24,18 @@ from graveler.lake.parts import RepositoryParts
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry
 from graveler.requests.staging import Condition
 from graveler.storage.limits import check_parts
-from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError, StoredObject, UploadMissingError
+from graveler.storage.objects.port import (
+    ObjectConditionError,
+    ObjectMissingError,
+    StoredObject,
+    StoredPart,
+    UploadMissingError,
+)
 from graveler.storage.tables.port import ConditionFailedError
 from graveler.tree.record import encode_key
+
+AFTER_ALL: Final = "\x7f"
+"""Sorts after all IDs of uploads."""
 
 _PAGE: Final = 1000
 _OF_PARTS: Final = re.compile(r"[0-9a-f]{32}-[0-9]{1,5}", re.ASCII)
@@ -81,6 +90,26 @@ def list_upload_branches(repository: RepositoryParts, prefix: str = "") -> list[
     """Return the names with this prefix of branches, existing or not, that have records of uploads, in order. One table read for
     each thousand records, but no more than one for each branch."""
     return list(repository.upload_records.branches(prefix))
+
+
+def list_parts(
+    repository: RepositoryParts, branch: str, path: str, upload_id: str, after: int = 0, amount: int = _PAGE
+) -> tuple[list[StoredPart], bool]:
+    """Return the parts of an upload with numbers above ``after``, and whether more follow. One table read, one object request for
+    each thousand. :class:`UploadNotFoundError`."""
+    upload = find_upload(repository, branch, path, upload_id)
+    parts = list(islice(repository.objects.parts(upload.key, upload.store_id, after), amount + 1))
+    return parts[:amount], len(parts) > amount
+
+
+def part_url(
+    repository: RepositoryParts, branch: str, path: str, upload_id: str, number: int, expires_in: int
+) -> tuple[str, str]:
+    """Return the address that the object will have, and a URL with which anyone may upload one part (1 to 10,000) for some
+    seconds. One table read. :class:`UploadNotFoundError`."""
+    upload = find_upload(repository, branch, path, upload_id)
+    url = repository.objects.presign_part(upload.key, upload.store_id, number, expires_in)
+    return f"{repository.namespace}/{upload.key}", url
 
 
 def complete_upload(
