@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from graveler.errors import GravelerError
+from graveler.errors import GravelerError, RefNotFoundError
 from graveler.gateway import buckets, copying, key_listing, multipart, reading, writing
 from graveler.gateway.arrival import respond_early
 from graveler.gateway.audit_lines import AuditLines
 from graveler.gateway.authorization import Signers
 from graveler.gateway.exchange import Channel, Exchange
+from graveler.gateway.joined_run import run_is_over
 from graveler.gateway.lake_errors import s3_error
 from graveler.gateway.protocol.bucket_addresses import bucket_and_key
 from graveler.gateway.protocol.head import Head, join_headers
@@ -122,7 +123,9 @@ class GatewayApplication:
     ) -> None:
         """Respond with an error. If the response has begun, the connection breaks, which tells the client that it is not
         complete."""
-        if isinstance(failure, GravelerError):
+        if isinstance(failure, RefNotFoundError) and self._service.joined is not None:
+            error = run_is_over()  # and not that the object is missing
+        elif isinstance(failure, GravelerError):
             error = s3_error(failure)
         elif isinstance(failure, S3Error):
             error = failure
