@@ -88,9 +88,9 @@ class GatewayApplication:
             else:
                 await handler(self._service, exchange)
         except Exception as error:  # noqa: BLE001 - any failure has a response
-            await self._refuse(channel, head, exchange, request_id, error)
             if exchange is None:
                 self._audit.refused(head, source, request_id, error)
+            await self._refuse(channel, head, exchange, request_id, error)
         if exchange is not None:
             self._audit.changed(exchange, source)
 
