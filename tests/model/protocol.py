@@ -22,7 +22,7 @@ switches each rule of :data:`RULES` off in turn, to show that each is needed. ``
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tests.support.tuples import changed
@@ -672,11 +672,11 @@ def main() -> int:
     return int(failed)
 
 
-def needed_by(rule: str) -> Case | None:
-    """The first case that has a bad history without the rule."""
+def needed_by(rule: str, cases: Sequence[Case] = CASES) -> Case | None:
+    """The first of the cases that has a bad history without the rule."""
     RULES[rule] = False
     try:
-        return next((case for case in CASES if Search(**case).run()[1]), None)
+        return next((case for case in cases if Search(**case).run()[1]), None)
     finally:
         RULES[rule] = True
 

@@ -5,8 +5,7 @@
 
 import pytest
 
-from tests.model import protocol
-from tests.model.protocol import CASES, RULES, Case, Search
+from tests.model.protocol import CASES, RULES, Case, Search, needed_by
 
 LATE = {"writers": 1, "replacers": 1, "committers": 1}
 FAST = [LATE, *(case for case in CASES if "rules" in case or "renamers" in case)]
@@ -24,9 +23,8 @@ def test_no_order_of_the_steps_loses_or_revives_a_value(case: Case) -> None:
 
 
 @pytest.mark.parametrize("rule", OF_LATE_PUTS)
-def test_each_rule_of_late_puts_is_needed(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "CASES", [LATE])
-    assert protocol.needed_by(rule) is not None
+def test_each_rule_of_late_puts_is_needed(rule: str) -> None:
+    assert needed_by(rule, [LATE]) is not None
 
 
 def test_a_merge_beside_what_is_staged_loses_or_revives_no_value() -> None:
@@ -36,6 +34,5 @@ def test_a_merge_beside_what_is_staged_loses_or_revives_no_value() -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("rule", OF_RENAMES_AND_REFUSALS)
-def test_without_the_rule_the_search_finds_a_bad_history(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "CASES", FAST)
-    assert protocol.needed_by(rule) is not None
+def test_without_the_rule_the_search_finds_a_bad_history(rule: str) -> None:
+    assert needed_by(rule, FAST) is not None
