@@ -68,8 +68,8 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C1",
         "a late put that a commit took, and somebody replaced, is not put again",
         "lake/objects/late_puts.py",
-        "if now is None or now.conditional:",
-        "if now is None:",
+        "is_seen = now is None or bool(now.conditional)",
+        "is_seen = now is None",
         "lake/test_if_match.py::test_nobody_knows_of_a_late_put_that_a_commit_took_and_somebody_replaced[1]",
     ),
     Mutation(

@@ -267,9 +267,7 @@ class Search:
     def _repeat(self, s: State, me: str, placed: Place, there: Branch, over: str | None) -> Iterator[Step]:
         tokens = [token for token, _ in placed]
         gone = dict(s.gone)
-        taken = [
-            gone[t][1] for t in tokens if t in gone and gone[t][0] == "published" and same(s.trees[gone[t][1]], me)
-        ]
+        taken = any(self._was_taken(s, me, token, replaced) for token, replaced in placed)
         now = s.branch("a")
         published = gone.get(tokens[-1]) == ("published", there.head)
         on_top = over is None and (there.sealed[-1:] == tuple(tokens[-1:]) or (not there.sealed and published))
@@ -282,6 +280,13 @@ class Search:
             yield s, "again", (placed, there.open, over)
         else:
             yield s, "over after marks", (placed, there)
+
+    @staticmethod
+    def _was_taken(s: State, me: str, token: str, replaced: str | None) -> bool:
+        outcome, commit = dict(s.gone).get(token, ("", 0))
+        if outcome != "published" or not same(s.trees[commit], me):
+            return False
+        return not absent(me) or not absent(replaced) or not absent(s.trees[commit - 1])
 
     def _acknowledge(self, s: State, me: str, token: str) -> State:
         if token.startswith("e"):

@@ -252,7 +252,7 @@ def open_parts(
     def make_late_puts() -> "LatePuts":
         from graveler.lake.objects.late_puts import LatePuts
 
-        return LatePuts(refs, staged, outcomes, committed)
+        return LatePuts(refs, staged, outcomes, committed, branches.commit)
 
     return RepositoryParts(
         record=record,

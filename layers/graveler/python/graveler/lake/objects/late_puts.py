@@ -13,7 +13,7 @@ putting it again would overwrite its replacement. So a conditional write marks t
 In most cases nothing is there, and so the price of a late put is one read more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -21,7 +21,8 @@ from graveler.errors import NotFoundError, UnavailableError
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.objects.withdrawal import Committed
 from graveler.lake.reading.differences import changes_anything
-from graveler.staging.changes import Placed, StagedChanges, is_marked_replaced, is_own
+from graveler.model import Commit, CommitID
+from graveler.staging.changes import Placed, StagedChanges, is_marked_replaced, is_own, record_of
 from graveler.staging.tokens import Outcomes, TokenOutcome, TokenState
 from graveler.storage.tables.port import Item
 
@@ -35,18 +36,26 @@ class Repetition(Struct, frozen=True):
 class LatePuts:
     """Judges late puts on branches of one repository."""
 
-    def __init__(self, refs: Refs, staged: StagedChanges, outcomes: Outcomes, committed: Committed) -> None:
+    def __init__(
+        self,
+        refs: Refs,
+        staged: StagedChanges,
+        outcomes: Outcomes,
+        committed: Committed,
+        commit: Callable[[CommitID], Commit],
+    ) -> None:
         self._refs = refs
         self._staged = staged
         self._outcomes = outcomes
         self._committed = committed
+        self._commit = commit
 
     def judge(self, branch: str, placed: Sequence[Placed], state: BranchState) -> Repetition | None:
         """Return how to repeat puts of one record, all too late, on a branch that was ``state`` afterwards; None if they took
         effect and have been replaced since.
 
-        Two table reads; if another change of the path is staged, or commits were faster, the trees of commits that may have taken
-        the puts, and a read of the branch. :class:`UnavailableError` if it is unknown whether they took effect.
+        Two table reads; if another change of the path is staged, or commits were faster, also a read of the branch, and of trees of
+        commits that may have taken the puts. :class:`UnavailableError` if it is unknown whether they took effect.
         """
         over = self._staged.item(state.open, placed[-1].key)  # before the marks: none can be set below an item
         items, outcomes = self._staged.items_and_outcomes(placed, self._outcomes)
@@ -54,13 +63,13 @@ class LatePuts:
             return None
         is_overwritten = not all(is_own(item, put) for put, item in zip(placed, items, strict=True))
         if is_overwritten or not _is_on_top(placed[-1], outcomes[-1], over, state):
+            now = self._refs.branch(branch)
+            is_seen = now is None or bool(now.conditional)
             pairs = zip(placed, outcomes, strict=True)
-            if is_overwritten or any(self._was_taken(put, outcome) for put, outcome in pairs):
-                now = self._refs.branch(branch)
-                if now is None or now.conditional:
-                    raise UnavailableError(
-                        "others have changed the same object at the same time, and may have seen this one"
-                    )
+            if is_seen and (is_overwritten or any(self._was_taken(put, outcome) for put, outcome in pairs)):
+                raise UnavailableError(
+                    "others have changed the same object at the same time, and may have seen this one"
+                )
         return Repetition(over)
 
     def _was_taken(self, put: Placed, outcome: TokenOutcome | None) -> bool:
@@ -73,7 +82,13 @@ class LatePuts:
         if outcome.state is not TokenState.PUBLISHED or outcome.commit_id is None:
             return False
         try:
-            return not changes_anything(self._committed(outcome.commit_id, put.key), put.packed)
+            if changes_anything(self._committed(outcome.commit_id, put.key), put.packed):
+                return False
+            if put.packed is not None or (put.replaced is not None and record_of(put.replaced) is not None):
+                return True
+            # A tombstone over nothing: who has seen that there is nothing has not seen the tombstone.
+            parents = self._commit(outcome.commit_id).parents[:1]
+            return any(self._committed(parent, put.key) is not None for parent in parents)
         except NotFoundError:
             return True
 
