@@ -54,8 +54,8 @@ class LatePuts:
         """Return how to repeat puts of one record, all too late, on a branch that was ``state`` afterwards; None if they took
         effect and have been replaced since.
 
-        Two table reads; if another change of the path is staged, or commits were faster, also a read of the branch, and of trees of
-        commits that may have taken the puts. :class:`UnavailableError` if it is unknown whether they took effect.
+        Two table reads; if another change of the path is staged, or commits were faster, also a read of the branch, and of the
+        trees of commits that may have taken the puts. :class:`UnavailableError` if it is unknown whether they took effect.
         """
         over = self._staged.item(state.open, placed[-1].key)  # before the marks: none can be set below an item
         items, outcomes = self._staged.items_and_outcomes(placed, self._outcomes)
