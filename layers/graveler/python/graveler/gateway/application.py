@@ -11,7 +11,7 @@ from graveler.gateway import buckets, copying, key_listing, multipart, reading, 
 from graveler.gateway.arrival import respond_early
 from graveler.gateway.audit_lines import AuditLines
 from graveler.gateway.authorization import Signers
-from graveler.gateway.exchange import Channel, Exchange
+from graveler.gateway.exchange import SERVER, Channel, Exchange
 from graveler.gateway.joined_run import run_is_over
 from graveler.gateway.lake_errors import s3_error
 from graveler.gateway.protocol.bucket_addresses import bucket_and_key
@@ -140,7 +140,7 @@ class GatewayApplication:
             return
         if error.status >= 500:
             self._service.traffic.failures += 1
-        headers = [("x-amz-request-id", request_id), ("server", "graveler"), *error.headers.items()]
+        headers = [("x-amz-request-id", request_id), ("server", SERVER), *error.headers.items()]
         if exchange is not None:
             exchange.status, exchange.answered = error.status, True
         if head.method == "HEAD":

@@ -49,6 +49,10 @@ _SERVER_REQUESTS: Final = 32
 _ASK_EVERY: Final = 0.005
 
 
+class RunIsOverError(UnavailableError):
+    """The run that a gateway is to join has ended."""
+
+
 def main() -> int:
     """Serve what the runner's first line says, until its lines end or SIGTERM arrives. Return the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at a terminal is for the program
@@ -135,7 +139,7 @@ async def serve(opening: Opening, port: int, say_ready: Callable[[], None], runn
         assert isinstance(lake, Lake)  # no invitation is to a lake behind a server
         service.joined = JoinedRun(lake, opening.mounts[0], Token(opening.token))
         if await threads.run(service.joined.is_over):
-            raise UnavailableError("the run of this invitation is over; there is nothing to join")
+            raise RunIsOverError("the run of this invitation is over; there is nothing to join")
     if opening.also:
         service.sources = sources_of(opening, service)
     application = GatewayApplication(service, signers)
