@@ -11,12 +11,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.patience import PATIENCE
+from tests.support.warm_command import warm_command
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
@@ -100,12 +101,19 @@ def matches(shown: list[str], printed: list[str]) -> bool:
     return bool(printed) and shown[0] == printed[0] and matches(shown[1:], printed[1:])
 
 
+@pytest.fixture(scope="module")
+def command_path() -> Iterator[str]:
+    """The variable ``PATH``, for sessions whose commands need not load the command each time."""
+    with warm_command() as path:
+        yield path
+
+
 @pytest.mark.parametrize(
     "document",
     [pytest.param(name, marks=pytest.mark.ci) if name in LONG else name for name in DOCUMENTS if name not in ELSEWHERE],
 )
-def test_the_commands_shown_print_what_is_shown(document: str, tmp_path: Path) -> None:
-    replay(document, tmp_path, {})
+def test_the_commands_shown_print_what_is_shown(document: str, command_path: str, tmp_path: Path) -> None:
+    replay(document, tmp_path, {"PATH": command_path})
 
 
 def replay(document: str, folder: Path, more: Mapping[str, str]) -> None:

@@ -49,7 +49,7 @@ def test_the_help_documents_every_exit_code() -> None:
         (("ls", "--nonsense", "x"), "No such option"),
         (("gc",), "a command is missing: `graveler gc plan`"),
         (("--prefix", "x", "repo", "list"), "come after its name"),
-        (("log", "lakefs://lake/main", "-n", "many"), "valid integer"),
+        (("log", "lakefs://lake/main", "-n", "many"), "is not a whole number"),
     ],
 )
 def test_a_command_line_that_makes_no_sense(arguments: tuple[str, ...], says: str) -> None:

@@ -73,6 +73,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     return re.sub(r"\$\{\{ (\S+) \}\}", lambda found: values[found[1]], text)
 
 
+@pytest.mark.ci
 def test_a_pull_request_has_a_branch_and_main_gets_what_was_built_from_it(served: Served, tmp_path: Path) -> None:
     assert served.lake is not None
     with graveler.open(served.lake, user="ada") as lake:

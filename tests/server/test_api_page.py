@@ -89,17 +89,6 @@ def test_no_other_file_of_the_package_is_served(server: Running, path: str) -> N
     assert server.ask("GET", path, authorised=False).status == 404
 
 
-@pytest.fixture
-def uncached() -> Iterator[None]:
-    """Let a test find or miss the package itself: a process remembers the files that it has read."""
-    for function in (api_page._folder, api_page._file):
-        function.cache_clear()
-    yield
-    for function in (api_page._folder, api_page._file):
-        function.cache_clear()
-
-
-@pytest.mark.usefixtures("uncached")
 def test_without_the_package_the_application_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_page, "find_spec", lambda _: None)
-    assert api_page.api_page(Request("GET", "/docs", "", {})) is None
+    assert api_page.api_page(Request("GET", "/docs", "", {}), base="/of-no-other-test/") is None

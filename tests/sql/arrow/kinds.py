@@ -92,7 +92,7 @@ def served_kind(server: Server, shell: Shell) -> Iterator[Kind]:
         yield Kind(lake, writer)
 
 
-@pytest.fixture(params=["folder", "aws", "served"])
+@pytest.fixture(params=["folder", pytest.param("aws", marks=pytest.mark.ci), "served"])
 def kind(request: pytest.FixtureRequest) -> Kind:
     found: Kind = request.getfixturevalue(f"{request.param}_kind")
     return found

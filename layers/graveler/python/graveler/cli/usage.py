@@ -113,7 +113,7 @@ def usage_context(error: "typer.TyperException", root: Any, arguments: Sequence[
 
 def usage_message(error: Any, context: Any) -> str:
     """Return what is wrong with a command line, and what to type. ``context`` is that of :func:`usage_context`."""
-    message = str(error.format_message()).rstrip(".")
+    message = str(error.format_message()).rstrip(".").replace("a valid int range", "a whole number")
     command = context.command_path.removeprefix("graveler").strip()
     option = getattr(error, "option_name", "")
     if message.endswith("requires an argument"):
@@ -149,11 +149,8 @@ def usage_message(error: Any, context: Any) -> str:
 
 def _usage(context: Any, message: str = "TEXT") -> str:
     """Return a command with its arguments, and with the options that it cannot do without."""
-    words = [context.command_path]
-    for piece in context.command.collect_usage_pieces(context):
-        if piece != "[OPTIONS]":
-            name = piece.removeprefix("{").replace("}...", "}").removesuffix("}")
-            words.append(name if "..." in name or not piece.endswith("...") else f"{name}...")
+    pieces = (piece for piece in context.command.collect_usage_pieces(context) if piece != "[OPTIONS]")
+    words = [context.command_path, *(piece.removeprefix("{").removesuffix("}") for piece in pieces)]
     required = (param for param in context.command.params if param.required and param.param_type_name == "option")
     words += [
         f"{param.opts[-1]} '{message}'" if param.name == "message" else f"{param.opts[0]} {param.metavar}"

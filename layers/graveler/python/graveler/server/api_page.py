@@ -5,7 +5,7 @@ origin with objects that users upload, so its policy lets no script run but the 
 """
 
 from base64 import b64encode
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,7 +59,6 @@ def api_page(request: Request, base: str = "/") -> ServerResponse | None:
     )
 
 
-@cache
 def _folder() -> Path | None:
     spec = find_spec("flask_swagger_ui")  # finds the package without importing it
     return (

@@ -14,7 +14,7 @@ from graveler.cli.topics import help_text
 def help_(
     context: typer.Context,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND|TOPIC", help="A command with its group, or a topic.")
+        list[str] | None, typer.Argument(metavar="[COMMAND|TOPIC]...", help="A command with its group, or a topic.")
     ] = None,
 ) -> None:
     """Show the help of a command, or of a topic.

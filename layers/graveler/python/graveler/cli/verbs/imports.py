@@ -43,7 +43,7 @@ def import_(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE",
+            metavar="SOURCE...",
             help="A folder or s3://BUCKET/PREFIX/; with --listing, one or more listings.",
             autocompletion=completion.files,
         ),
