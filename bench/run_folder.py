@@ -53,7 +53,7 @@ def lines(work: Path, files: int) -> "list[Line]":
             folders.fill(repository, "main")
             filled.stop()
             staged = Clock()
-            assert folders.stage(repository, "main", Tally()) == Tally()
+            assert folders.stage(repository, "main", Tally) == Tally()
             staged.stop()
             removed = Clock()
         removed.stop()

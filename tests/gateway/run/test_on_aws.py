@@ -58,3 +58,18 @@ def test_a_run_that_fails_is_not(aws: "tuple[Place, graveler.Branch]") -> None:
     end = place.run("sales/main", "--", *program(LARGE + "sys.exit(3)"))
     assert end.code == 3
     assert [entry.path for entry in main.objects()] == ["seed"]
+
+
+def test_a_folder_is_filled_and_staged(aws: "tuple[Place, graveler.Branch]", tmp_path: Path) -> None:
+    place, main = aws
+    for number in range(20):
+        main.object(f"tables/{number}").upload(str(number))
+    main.commit("Tables")
+    data = tmp_path / "data"
+    program = f"cat {data}/7; rm {data}/8; touch {data}/9; echo new > {data}/7"
+    end = place.run("sales/main", "--folder", f"{data}=tables", "--", "sh", "-c", program)
+    assert (end.code, end.out) == (0, "7"), end.err
+    assert main.object("tables/7").reader().read() == b"new\n"
+    assert len(list(main.objects(prefix="tables/"))) == 19
+    assert main.get_commit().metadata["graveler.run.written_objects"] == "1"
+    assert not data.exists()

@@ -57,7 +57,7 @@ class Prefix:
         """Run a function, which is given the hidden branch, and publish what it changed."""
         with self.filled(read_only=read_only) as (folders, hidden):
             program(hidden)
-            tally = folders.stage(self.repository, hidden, Tally())
+            tally = folders.stage(self.repository, hidden, Tally)
             publish(self.repository, hidden, Publication(branch="main", message="Run"), "ada")
         return tally
 

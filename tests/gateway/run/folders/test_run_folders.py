@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from graveler.errors import (
     BusyError,
     ConflictError,
+    DamagedObjectError,
     ForbiddenError,
     GravelerError,
     InvalidError,
@@ -262,6 +263,18 @@ def test_bytes_without_a_known_checksum_are_compared(events: Prefix) -> None:
 
     assert events.run(program).written.objects == 1
     assert events.objects() == {"changed": b"2234", "touched": b"1234"}
+
+
+def test_an_imported_file_that_changed_since_is_not_used(events: Prefix, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a").write_bytes(b"1")
+    events.repository.import_folder("main", source, events.prefix, trust_mtime=True)
+    with events.filled():
+        assert files_in(events.folder) == {"a": b"1"}
+    (source / "a").write_bytes(b"2")
+    with pytest.raises(DamagedObjectError, match="modified since"), events.filled():
+        raise AssertionError("it was filled")
 
 
 def test_folder_markers_are_folders_and_stay(events: Prefix) -> None:

@@ -151,7 +151,7 @@ def run_reading(
         folders.fill(repository, commit.id)
         end, seconds = _supervised(gateway, location, program, commit.id, "")
         if end.succeeded:
-            folders.stage(repository, commit.id, Tally())
+            folders.stage(repository, commit.id, Tally)
     return RunEnd(program=end, seconds=seconds)
 
 
@@ -181,7 +181,7 @@ def _attempt(
                     failure = ProgramFailedError(end)
                     failure.kept = hidden if terms.keep else ""
                     raise failure
-                tally = folders.stage(repository, hidden, gateway.close())
+                tally = folders.stage(repository, hidden, gateway.close)
                 metadata = described(program.arguments, seconds, tally, with_arguments=terms.with_arguments)
                 final = replace(publication, metadata={**metadata, **publication.metadata})
                 commit = publish(repository, hidden, final, by, keep_conflict=is_last)

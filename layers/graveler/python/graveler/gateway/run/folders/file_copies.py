@@ -12,6 +12,8 @@ import sys
 from contextlib import suppress
 from typing import Final
 
+from graveler.storage.objects.folder_writer import write_all
+
 _FICLONE: Final = 0x40049409
 _CURRENT_FOLDER: Final = -2  # AT_FDCWD of macOS
 _RANGE: Final = 64 << 20
@@ -77,6 +79,4 @@ def _copy(source: int, target: int) -> None:
             raise
     # What is left: all of it, if the kernel did nothing, and nothing, if it did all.
     while piece := os.read(source, _PIECE):
-        rest = memoryview(piece)
-        while rest:
-            rest = rest[os.write(target, rest) :]
+        write_all(target, piece)

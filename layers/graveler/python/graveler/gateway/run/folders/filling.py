@@ -1,9 +1,8 @@
 """The files of a folder, made from the objects of a commit."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final
@@ -13,17 +12,17 @@ from graveler.gateway.run.folders.file_copies import FileCopier
 from graveler.gateway.run.folders.places import FolderPlace
 from graveler.gateway.run.folders.problems import listed
 from graveler.lake.exporting.export_names import IS_MARKER, FileNames, unwritable
+from graveler.lake.objects.noted_times import noted_time
 from graveler.lake.objects.verification import damaged
 from graveler.model import ObjectEntry
 from graveler.storage.durable_files import unavailable
+from graveler.storage.objects.folder_writer import write_all
 from graveler.system.daemon_pool import in_threads
 from graveler.system.progress import ObjectProgress
 
 if TYPE_CHECKING:
     from graveler.remote.any_repository import AnyRepository
 
-_BATCH: Final = 32
-"""The number of files that a thread writes at once."""
 _FILE_READ_ONLY: Final = 0o444
 _FOLDER_READ_ONLY: Final = 0o555
 
@@ -62,8 +61,8 @@ class FolderFilling:
             )
         written: set[str] = set()
         files = (entry for entry in self._objects() if entry.path not in left_out)
-        for batch in in_threads("graveler-folder", self._write_batch, _batches(files), self._stop):
-            written.update(batch)
+        for _ in in_threads("graveler-folder", self._download, self._copied(files, written), self._stop):
+            pass
         for path in left_out:
             name = path[len(prefix) :].rstrip("/")
             if names.problem(name) is None:
@@ -79,42 +78,64 @@ class FolderFilling:
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def _write_batch(self, entries: Sequence[ObjectEntry]) -> list[str]:
-        names = [entry.path[len(self._place.prefix) :] for entry in entries]
-        for name, entry in zip(names, entries, strict=True):
-            self._go_on()
-            with self._errors_of(name):
-                self._write_file(name, entry)
-            self._progress(1, entry.size)
-        return names
-
-    def _write_file(self, name: str, entry: ObjectEntry) -> None:
-        path = self._path(name)
-        above = name.rpartition("/")[0]
-        if above not in self._folders:
-            Path(self._path(above)).mkdir(parents=True, exist_ok=True)
-            self._folders.add(above)
-        source = self._repository.open_file(self._commit, entry)
-        if source is None:
-            target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        else:
-            with source:
-                target = self._copier.copy(source.fileno(), path)
-        try:
+    def _copied(self, entries: Iterable[ObjectEntry], written: set[str]) -> Iterator[ObjectEntry]:
+        """Copy objects that are files, and yield the others. Add the names of all to ``written``. In one thread: for small files
+        more of them only wait for one another."""
+        for entry in entries:
+            name = self._name(entry)
+            written.add(name)
+            self._make_folder_of(name)
+            source = self._repository.open_file(self._commit, entry)
             if source is None:
+                yield entry
+                continue
+            with source, self._errors_of(name):
+                self._expect_noted_time(source.fileno(), entry)
+                self._finish(self._copier.copy(source.fileno(), self._path(name)), entry)
+
+    def _download(self, entry: ObjectEntry) -> None:
+        name = self._name(entry)
+        with self._errors_of(name):
+            target = os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            try:
                 for piece in self._repository.bytes_in(self._commit, entry):
-                    self._go_on()
-                    rest = memoryview(piece)
-                    while rest:
-                        rest = rest[os.write(target, rest) :]
-            size = os.fstat(target).st_size
+                    if self._stop.is_set():
+                        raise UnavailableError("stopped because another file of the folder failed")
+                    write_all(target, piece)
+            except BaseException:
+                os.close(target)
+                raise
+            self._finish(target, entry)
+
+    def _finish(self, descriptor: int, entry: ObjectEntry) -> None:
+        """Check the size of a written file, set its time and permissions, and close it."""
+        try:
+            size = os.fstat(descriptor).st_size
             if size != entry.size:
                 raise damaged(entry, self._commit, f"{size:,} bytes")
-            os.utime(target, (entry.mtime, entry.mtime))
+            os.utime(descriptor, (entry.mtime, entry.mtime))
             if self._place.read_only:
-                os.fchmod(target, _FILE_READ_ONLY)
+                os.fchmod(descriptor, _FILE_READ_ONLY)
         finally:
-            os.close(target)
+            os.close(descriptor)
+        self._progress(1, entry.size)
+
+    def _expect_noted_time(self, descriptor: int, entry: ObjectEntry) -> None:
+        """Check the time of a file that was imported by size and time."""
+        noted = noted_time(entry.checksum)
+        status = os.fstat(descriptor)
+        if noted is not None and status.st_mtime_ns != noted:
+            raise damaged(entry, self._commit, f"{status.st_size:,} bytes modified since")
+
+    def _name(self, entry: ObjectEntry) -> str:
+        return entry.path[len(self._place.prefix) :]
+
+    def _make_folder_of(self, name: str) -> None:
+        folder = name.rpartition("/")[0]
+        if folder not in self._folders:
+            with self._errors_of(name):
+                Path(self._path(folder)).mkdir(parents=True, exist_ok=True)
+            self._folders.add(folder)
 
     def _forbid_new_files(self) -> None:
         for folder, _, _ in os.walk(self._root):
@@ -123,10 +144,6 @@ class FolderFilling:
 
     def _errors_of(self, name: str) -> "_ErrorsOf":
         return _ErrorsOf(self._path(name))
-
-    def _go_on(self) -> None:
-        if self._stop.is_set():
-            raise UnavailableError("stopped because another file of the folder failed")
 
 
 class _ErrorsOf:
@@ -143,8 +160,3 @@ class _ErrorsOf:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, OSError):
             raise unavailable(error, f"writing {self._path!r}") from error
-
-
-def _batches(entries: Iterator[ObjectEntry]) -> Iterator[list[ObjectEntry]]:
-    while batch := list(islice(entries, _BATCH)):
-        yield batch

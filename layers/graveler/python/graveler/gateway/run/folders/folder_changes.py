@@ -109,9 +109,11 @@ def changes_of(
         return FolderChanges(place, root, (), deleted, tuple(sorted(problems)))
     before = _entries(repository, commit, place.prefix, [name for name in suspects if name in states])
     files = [ChangedFile(name, scan.states[name], before.get(name)) for name in sorted(suspects)]
-    is_same = partial(_is_same, root, repository, commit)
-    compared = zip(files, in_threads("graveler-folder", is_same, files), strict=True)
-    return FolderChanges(place, root, tuple(file for file, same in compared if not same), deleted, ())
+    of_same_size = [file for file in files if file.before is not None and file.before.size == file.state[0]]
+    has_same_bytes = partial(_has_same_bytes, root, repository, commit)
+    compared = zip(of_same_size, in_threads("graveler-folder", has_same_bytes, of_same_size), strict=True)
+    same = {file.name for file, is_same in compared if is_same}
+    return FolderChanges(place, root, tuple(file for file in files if file.name not in same), deleted, ())
 
 
 def expect_state(path: str, state: FileState) -> None:
@@ -133,12 +135,11 @@ def _entries(repository: "AnyRepository", commit: str, prefix: str, names: list[
     return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
 
 
-def _is_same(root: str, repository: "AnyRepository", commit: str, file: ChangedFile) -> bool:
-    """Return whether a file has the bytes of the object that it was. A checksum in the form of an MD5 may be an ETag that is none
-    (:mod:`graveler.lake.objects.verification`), so if it differs, the bytes in the store count."""
+def _has_same_bytes(root: str, repository: "AnyRepository", commit: str, file: ChangedFile) -> bool:
+    """Return whether a file has the bytes of the object that it was, and whose size it has. A checksum in the form of an MD5 may
+    be an ETag that is none (:mod:`graveler.lake.objects.verification`), so if it differs, the bytes in the store count."""
     entry = file.before
-    if entry is None or entry.size != file.state[0]:
-        return False
+    assert entry is not None
     path = f"{root}/{file.name}"
     _, digest = size_and_md5(Path(path))
     expect_state(path, file.state)

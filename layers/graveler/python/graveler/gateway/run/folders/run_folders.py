@@ -93,15 +93,16 @@ class RunFolders:
                 for folder in self._folders:
                     folder.fill(repository, commit, progress)
 
-    def stage(self, repository: "AnyRepository", branch: str, tally: Tally) -> Tally:
-        """Stage on a branch what the program changed, once it has succeeded, and return the tally with that. After an error
-        nothing may be published.
+    def stage(self, repository: "AnyRepository", branch: str, close: Callable[[], Tally]) -> Tally:
+        """Stage on a branch what the program changed, once it has succeeded. First ``close`` ends all other writes of the branch,
+        and returns their tally; return that with the folders' changes. After an error nothing may be published.
 
         Cost: :func:`changes_of` and :meth:`FolderChanges.stage`; if there are changes, a listing of the branch's other changes.
         :class:`InvalidError` for what no object can be, :class:`ForbiddenError` for changes of a read-only folder,
         :class:`ConflictError` for an object that was changed both in a folder and on the branch, :class:`UnavailableError`.
         """
         self._succeeded = True
+        tally = close()
         changes = [folder.changes(repository) for folder in self._folders]
         _refuse_problems(changes)
         _refuse_changes_of_read_only([change for change in changes if change.place.read_only])
@@ -153,20 +154,21 @@ class RunFolder:
         from graveler.gateway.run.folders.filling import FolderFilling
         from graveler.gateway.run.folders.folder_scan import FolderScan
 
-        names = FolderFilling(self.place, self._root, repository, commit, progress).write()
-        scan = FolderScan(self._root)
-        if scan.problems or scan.states.keys() != names:
-            strange = [path for path, _ in scan.problems] + sorted(scan.states.keys() ^ names)
-            raise UnavailableError(
-                f"the file system of {str(self.place.folder)!r} has other files than were written: {shown(strange)}; use a "
-                "folder on another one"
-            )
-        self._commit, self._states = commit, scan.states
+        folder = str(self.place.folder)
         try:
             self._by_content = not notes_mapped_writes(self._root)
+            names = FolderFilling(self.place, self._root, repository, commit, progress).write()
+            scan = FolderScan(self._root)
+            if scan.problems or scan.states.keys() != names:
+                strange = [path for path, _ in scan.problems] + sorted(scan.states.keys() ^ names)
+                raise UnavailableError(
+                    f"the file system of {folder!r} has other files than were written: {shown(strange)}; use a folder on another "
+                    "one"
+                )
             FileClock(self._root).wait(max((state[2] for state in scan.states.values()), default=0))
         except OSError as error:
-            raise unavailable(error, f"reading folder {str(self.place.folder)!r}") from None
+            raise unavailable(error, f"filling folder {folder!r}") from None
+        self._commit, self._states = commit, scan.states
 
     def changes(self, repository: "AnyRepository") -> "FolderChanges":
         """Return what the program changed. Errors of :func:`changes_of`."""
