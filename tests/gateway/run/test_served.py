@@ -182,3 +182,19 @@ def test_each_request_costs_what_the_documents_say(server: Running, variables: N
         assert completed == ["completeUpload"]
         assert operations(server, lambda: s3.delete_object(**place)) == ["deleteObjects"]
         s3.delete_object(Bucket="sales", Key="copy")
+
+
+@pytest.mark.ci
+def test_a_folder_is_filled_and_staged(server: Running, folder: Place, tmp_path: Path) -> None:
+    main = folder.sales.branch("main")
+    for number in range(3):
+        main.object(f"tables/{number}").upload(str(number))
+    main.commit("Tables")
+    data = tmp_path / "data"
+    work = f"cat {data}/0; rm {data}/1; touch {data}/2; echo new > {data}/0"
+    end = served(server).run("sales/main", "--folder", f"{data}=tables", "--", "sh", "-c", work)
+    assert (end.code, end.out) == (0, "0"), end.err
+    assert folder.read("tables/0") == "new\n"
+    assert [entry.path for entry in main.objects(prefix="tables/")] == ["tables/0", "tables/2"]
+    assert main.get_commit().metadata["graveler.run.written_objects"] == "1"
+    assert not data.exists()

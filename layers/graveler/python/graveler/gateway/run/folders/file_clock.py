@@ -42,7 +42,7 @@ class FileClock:
 
 def notes_mapped_writes(folder: str) -> bool:
     """Return whether a write through mapped memory changes the times of a file in this empty folder, which is tried. Linux's
-    tmpfs leaves them as they are if the page was read before. Cost: a step of the clock. ``OSError``, :class:`UnavailableError`."""
+    tmpfs leaves them as they are if the page was read before. Cost: a step of the clock. Errors of :meth:`FileClock.wait`."""
     path = f"{folder}/probe"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
