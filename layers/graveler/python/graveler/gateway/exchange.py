@@ -21,6 +21,10 @@ SILENCE_SECONDS: Final = 60.0
 """Longest silence within a body, and longest time for which a client reads nothing of a response."""
 
 
+SERVER: Final = "graveler"
+"""The header ``server`` of each response."""
+
+
 class Transport(Protocol):
     """Granian's sender of a response in pieces."""
 
@@ -161,4 +165,4 @@ class Exchange:
 
     def _pairs(self, status: int, headers: Mapping[str, str] | None) -> list[tuple[str, str]]:
         self.status, self.answered = status, True
-        return [("x-amz-request-id", self.request_id), ("server", "graveler"), *(headers or {}).items()]
+        return [("x-amz-request-id", self.request_id), ("server", SERVER), *(headers or {}).items()]
