@@ -107,20 +107,23 @@ class Measurement:
         await asyncio.gather(*[client() for _ in range(clients)])
         return requests / (time.perf_counter() - begin), 1e3 * (self._target.cpu() - cpu) / requests
 
-    async def get(self, length: int) -> None:
-        """Read the beginning of an object."""
+    async def get(self, length: int = SIZE, *, pause: float = 0) -> None:
+        """Read the beginning of an object, with so many seconds between pieces."""
         body = await self._store.read(KEY, 0, length)
         if not isinstance(body, bytes):
             async for _ in body:
-                pass
+                if pause:
+                    await asyncio.sleep(pause)
             await body.aclose()
 
-    async def put(self, key: str = KEY, size: int = SIZE) -> None:
-        """Write an object."""
+    async def put(self, key: str = KEY, size: int = SIZE, *, pause: float = 0) -> None:
+        """Write an object, with so many seconds between pieces."""
         piece = bytes(min(size, 64 << 10))
         async with self._store.writer(key, size) as writer:
             for _ in range(size // len(piece)):
                 await writer.write(piece)
+                if pause:
+                    await asyncio.sleep(pause)
             await writer.finish()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graveler.errors import CorruptError, InvalidError
-from graveler.gateway.store.port import PIECE, SMALL, Bytes, FileSource
+from graveler.gateway.store.port import PIECE, SMALL, Bytes
 from graveler.gateway.store.url_bytes import UrlBytes
 from graveler.storage.objects.folder_names import HIDDEN
 from graveler.storage.objects.port import ObjectMissingError, Objects, UploadMissingError
@@ -98,8 +98,6 @@ def test_a_missing_object_is_reported_before_its_bytes(law: Callable[[Law], None
         for length in (1, len(LARGE)):
             with pytest.raises(ObjectMissingError):
                 await store.read("missing", 0, length)
-            with pytest.raises(ObjectMissingError):
-                await store.read_or_locate("missing", 0, length)
 
     law(work)
 
@@ -109,9 +107,7 @@ def test_an_object_that_is_too_short_is_damaged(law: Callable[[Law], None]) -> N
         await put(store, "a", b"short")
         for start, length in ((0, 6), (5, 1), (1_000, 1), (0, len(LARGE)), (1_000, len(LARGE))):
             with pytest.raises(CorruptError, match="has 5 bytes"):
-                await contents(await store.read("a", start, length))
-            with pytest.raises(CorruptError, match="has 5 bytes"):
-                await store.read_or_locate("a", start, length)
+                await store.read("a", start, length)
 
     law(work)
 
@@ -243,20 +239,13 @@ def test_copies(law: Callable[[Law], None]) -> None:
     law(work)
 
 
-def test_a_file_is_located_only_if_no_link_can_replace_it(tmp_path: Path) -> None:
+def test_a_link_in_a_folder_that_is_served_is_not_followed(tmp_path: Path) -> None:
     async def work() -> None:
-        for name, located in (("folder", True), ("confined", False)):
-            async with STORES[name](tmp_path / name) as (_, store):
-                await put(store, "a/b", LARGE)
-                source = await store.read_or_locate("a/b", 1, len(LARGE) - 1)
-                if located:
-                    assert source == FileSource(str(tmp_path / name / "objects/a/b"))
-                else:
-                    assert not isinstance(source, FileSource)
-                    assert await contents(source) == LARGE[1:]
-                    (tmp_path / name / "objects/link").symlink_to(tmp_path / name / "objects/a/b")
-                    with pytest.raises(Exception, match="does not follow links"):
-                        await store.read_or_locate("link", 1, len(LARGE) - 1)
+        async with STORES["confined"](tmp_path) as (_, store):
+            await put(store, "a/b", LARGE)
+            (tmp_path / "objects/link").symlink_to(tmp_path / "objects/a/b")
+            with pytest.raises(Exception, match="does not follow links"):
+                await store.read("link", 1, len(LARGE) - 1)
 
     asyncio.run(work())
 

@@ -197,8 +197,7 @@ _add(
     resets.reset,
     imports.import_,
     runs.run_,
-    runs.gateway,
-    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import", "run", "gateway"),
+    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import", "run"),
 )
 app.add_typer(ingest.app, name="ingest", rich_help_panel=CHANGES)
 _add(HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)

@@ -3,19 +3,18 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
-from graveler.errors import GravelerError, RefNotFoundError
+from graveler.errors import GravelerError
 from graveler.gateway import buckets, copying, key_listing, multipart, reading, writing
 from graveler.gateway.arrival import respond_early
 from graveler.gateway.audit_lines import AuditLines
 from graveler.gateway.authorization import Signers
-from graveler.gateway.exchange import SERVER, Channel, Exchange
-from graveler.gateway.joined_run import run_is_over
+from graveler.gateway.exchange import Channel, ClientGoneError, Exchange
 from graveler.gateway.lake_errors import s3_error
 from graveler.gateway.protocol.bucket_addresses import bucket_and_key
-from graveler.gateway.protocol.head import Head, join_headers
+from graveler.gateway.protocol.head import Head
 from graveler.gateway.protocol.operation_names import operation_of
 from graveler.gateway.protocol.s3_errors import S3Error, error_document
 from graveler.gateway.protocol.signature import Claim, claim_of, verify
@@ -71,14 +70,12 @@ class GatewayApplication:
         self._domains = domains
         self._audit = AuditLines(clock, domains)
 
-    async def __rsgi__(self, scope: Any, channel: Channel) -> None:
-        """Handle one request."""
+    async def __call__(self, head: Head, source: str, scheme: str, channel: Channel) -> None:
+        """Handle one request. ``source`` is the client's network address, ``scheme`` ``http`` or ``https``."""
         request_id = random_bytes(8).hex().upper()
-        head = Head(scope.method, scope.path, scope.query_string, join_headers(scope.headers.items()))
-        source = scope.client.rpartition(":")[0]
         exchange: Exchange | None = None
         try:
-            exchange = await self._authenticated(head, channel, request_id, scope.scheme, source)
+            exchange = await self._authenticated(head, channel, request_id, scheme, source)
             handler = _HANDLERS.get(exchange.operation)
             sources = self._service.sources
             if sources is not None and exchange.bucket in sources:
@@ -87,10 +84,12 @@ class GatewayApplication:
                 await buckets.plain_bucket(self._service, exchange)
             else:
                 await handler(self._service, exchange)
+        except ClientGoneError:
+            _log.debug("request %s: the client disconnected", request_id)
         except Exception as error:  # noqa: BLE001 - any failure has a response
+            await self._refuse(channel, head, exchange, request_id, error)
             if exchange is None:
                 self._audit.refused(head, source, request_id, error)
-            await self._refuse(channel, head, exchange, request_id, error)
         if exchange is not None:
             self._audit.changed(exchange, source)
 
@@ -123,9 +122,7 @@ class GatewayApplication:
     ) -> None:
         """Respond with an error. If the response has begun, the connection breaks, which tells the client that it is not
         complete."""
-        if isinstance(failure, RefNotFoundError) and self._service.joined is not None:
-            error = run_is_over()  # and not that the object is missing
-        elif isinstance(failure, GravelerError):
+        if isinstance(failure, GravelerError):
             error = s3_error(failure)
         elif isinstance(failure, S3Error):
             error = failure
@@ -140,7 +137,7 @@ class GatewayApplication:
             return
         if error.status >= 500:
             self._service.traffic.failures += 1
-        headers = [("x-amz-request-id", request_id), ("server", SERVER), *error.headers.items()]
+        headers = [("x-amz-request-id", request_id), ("server", "graveler"), *error.headers.items()]
         if exchange is not None:
             exchange.status, exchange.answered = error.status, True
         if head.method == "HEAD":

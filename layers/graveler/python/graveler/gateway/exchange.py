@@ -21,26 +21,23 @@ SILENCE_SECONDS: Final = 60.0
 """Longest silence within a body, and longest time for which a client reads nothing of a response."""
 
 
-SERVER: Final = "graveler"
-"""The header ``server`` of each response."""
+class ClientGoneError(Exception):
+    """The client has disconnected before it had the response."""
 
 
 class Transport(Protocol):
-    """Granian's sender of a response in pieces."""
+    """The sender of a response in pieces."""
 
-    async def send_bytes(self, data: bytes) -> None: ...
+    async def send_bytes(self, data: bytes) -> None:
+        """Send a piece; wait while the client is slower. :class:`ClientGoneError`."""
 
 
 class Channel(Protocol):
-    """Granian's side of a request, by RSGI."""
+    """The server's side of a request: its body in pieces, and the ways to respond."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
-    async def __call__(self) -> bytes: ...
     def response_empty(self, status: int, headers: list[tuple[str, str]]) -> None: ...
     def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None: ...
-    def response_file_range(
-        self, status: int, headers: list[tuple[str, str]], file: str, start: int, end: int
-    ) -> None: ...
     def response_stream(self, status: int, headers: list[tuple[str, str]]) -> Transport: ...
 
 
@@ -96,15 +93,11 @@ class Exchange:
         self.body_has_arrived = False
         self.keys: Sequence[str] = ()
         """The keys that a DeleteObjects names."""
-        self._body: AsyncIterator[bytes] | None = None
 
     @property
     def body(self) -> AsyncIterator[bytes]:
-        """The pieces of the body that have not been read, for ``anext`` only: Granian's body can be iterated over once, so a
-        second ``aiter`` fails, also that of ``async for``."""
-        if self._body is None:
-            self._body = aiter(self.channel)
-        return self._body
+        """The pieces of the body that have not been read."""
+        return aiter(self.channel)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -142,10 +135,6 @@ class Exchange:
         """Send a document of XML."""
         self.respond(status, {"content-type": "application/xml", **(headers or {})}, document)
 
-    def respond_file(self, status: int, headers: Mapping[str, str], path: str, start: int, length: int) -> None:
-        """Send bytes of a file."""
-        self.channel.response_file_range(status, self._pairs(status, headers), path, start, start + length)
-
     async def respond_pieces(self, status: int, headers: Mapping[str, str], pieces: "Pieces") -> int:
         """Send a body in pieces, at the client's pace; return the number of bytes sent. The pieces are closed, whatever happens;
         a client that reads nothing for :data:`SILENCE_SECONDS` loses its connection."""
@@ -165,4 +154,4 @@ class Exchange:
 
     def _pairs(self, status: int, headers: Mapping[str, str] | None) -> list[tuple[str, str]]:
         self.status, self.answered = status, True
-        return [("x-amz-request-id", self.request_id), ("server", SERVER), *(headers or {}).items()]
+        return [("x-amz-request-id", self.request_id), ("server", "graveler"), *(headers or {}).items()]

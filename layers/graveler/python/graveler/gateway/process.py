@@ -1,26 +1,25 @@
 """The process of a gateway: opens the lake, serves requests, and obeys its runner."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import uvloop
-from msgspec import Struct
 
 from graveler.errors import GravelerError, UnavailableError
 from graveler.gateway.application import GatewayApplication
 from graveler.gateway.authorization import JobSigner, Signers
 from graveler.gateway.calls import LakeCalls
 from graveler.gateway.control import Closing, Mount, Opening, Ready, Tally, Volume, line_of, parse_line, read_document
-from graveler.gateway.joined_run import WATCH_SECONDS, JoinedRun
+from graveler.gateway.http_server import HttpServer
 from graveler.gateway.lakes import AnyLake
-from graveler.gateway.listener import Listener, new_server
+from graveler.gateway.listener import Listener
 from graveler.gateway.mounts import JobMounts
 from graveler.gateway.multipart import abort_all
 from graveler.gateway.service import Service
@@ -28,7 +27,6 @@ from graveler.gateway.store.stores import ByteStores
 from graveler.lake.lake import Lake
 from graveler.lake.opening.location import FolderLake, open_at
 from graveler.location.environment import ServedLake
-from graveler.model import Token
 from graveler.server.listening import listening_port
 from graveler.server.threads import Threads
 from graveler.storage.tables.sqlite import SqliteTables
@@ -41,16 +39,14 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-HOST: Final = "127.0.0.1"
+_HOST: Final = "127.0.0.1"
 _LAKE_THREADS: Final = 16
 _DISK_THREADS: Final = 8
 _SERVER_REQUESTS: Final = 32
 """Requests to a server at the same time: as many as connections are kept to it."""
 _ASK_EVERY: Final = 0.005
-
-
-class RunIsOverError(UnavailableError):
-    """The run that a gateway is to join has ended."""
+_COLLECT_EVERY: Final = 20_000
+"""Net new objects after which Python looks for cycles, as in a worker of the server: a page of a listing has thousands."""
 
 
 def main() -> int:
@@ -63,10 +59,10 @@ def main() -> int:
     if opening is None:
         return 0
     try:
-        with listening_port(HOST, opening.port) as port:
-            uvloop.run(serve(opening, port, lambda: _write(output, Ready(port=port)), Runner(sys.stdin.buffer, output)))
+        with listening_port(_HOST, opening.port) as port:
+            uvloop.run(_serve(opening, port, sys.stdin.buffer, output))
     except GravelerError as error:
-        _write(output, Ready(error=str(error)))
+        output.write(line_of(Ready(error=str(error))))
         return 1
     return 0
 
@@ -104,24 +100,11 @@ def sources_of(opening: Opening, service: Service) -> "SourceBuckets":
     return SourceBuckets(opening.also, service.traffic)
 
 
-class Runner(Struct, frozen=True):
-    """The lines of a gateway's runner, and those for it."""
-
-    lines: BinaryIO
-    output: BinaryIO
-
-    def obey(self, close: Callable[[Closing], Tally]) -> None:
-        """Close for each line that says so, until they end."""
-        while (line := self.lines.readline()).endswith(b"\n"):
-            _write(self.output, close(parse_line(line, Closing)))
-
-
-async def serve(opening: Opening, port: int, say_ready: Callable[[], None], runner: Runner | None = None) -> None:
-    """Serve what ``opening`` says at ``port``, until the lines of a ``runner`` end, a run that was joined is over, or a signal
-    asks for the end; the process ends then. :class:`UnavailableError` if it cannot begin."""
+async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO) -> None:
+    """Serve until the runner's lines end."""
     signers = signers_of(opening)
     lake = open_lake(opening)
-    in_loop = isinstance(opening.lake.location, FolderLake) and not opening.token  # whose changes are two steps
+    in_loop = isinstance(opening.lake.location, FolderLake)
     served = opening.lake.served
     if isinstance(lake, Lake) and isinstance(lake.tables, SqliteTables):
         lake.tables.write_together()
@@ -135,40 +118,34 @@ async def serve(opening: Opening, port: int, say_ready: Callable[[], None], runn
         disk,
         opening.region,
     )
-    if opening.token:
-        assert isinstance(lake, Lake)  # no invitation is to a lake behind a server
-        service.joined = JoinedRun(lake, opening.mounts[0], Token(opening.token))
-        if await threads.run(service.joined.is_over):
-            raise RunIsOverError("the run of this invitation is over; there is nothing to join")
     if opening.also:
         service.sources = sources_of(opening, service)
     application = GatewayApplication(service, signers)
-    server = new_server(application, Listener(port=port))
+    gc.freeze()  # existing objects stay, and need not be scanned again
+    gc.set_threshold(_COLLECT_EVERY)
+    server = HttpServer(application, Listener(port=port))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
-    def close(closing: Closing) -> Tally:
-        return asyncio.run_coroutine_threadsafe(_close(service, opening.mounts, closing), loop).result()
-
-    def obey(runner: Runner) -> None:
+    def obey() -> None:
         """Read the runner's lines, in a thread."""
         try:
-            runner.obey(close)
+            while (line := lines.readline()).endswith(b"\n"):
+                closing = parse_line(line, Closing)
+                tally = asyncio.run_coroutine_threadsafe(_close(service, opening.mounts, closing), loop).result()
+                output.write(line_of(tally))
         finally:
             loop.call_soon_threadsafe(ended.set)
 
     loop.add_signal_handler(signal.SIGTERM, ended.set)
-    if runner is None:
-        loop.add_signal_handler(signal.SIGINT, ended.set)
-    else:
-        Thread(target=obey, args=(runner,), name="runner", daemon=True).start()
-    tasks = [server.serve(), ended.wait(), *([] if service.joined is None else [_watch(service.joined, threads)])]
-    running = [asyncio.ensure_future(task) for task in tasks]
-    announcing = asyncio.ensure_future(_announce(port, say_ready))
+    Thread(target=obey, name="runner", daemon=True).start()
+    serving = asyncio.ensure_future(server.serve())
+    ending = asyncio.ensure_future(ended.wait())
+    announcing = asyncio.ensure_future(_announce(port, output))
     try:
-        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((serving, ending), return_when=asyncio.FIRST_COMPLETED)
     finally:
         announcing.cancel()
-        server.stop()  # type: ignore[no-untyped-call]
+        server.stop()
         service.stores.close()
         if service.sources is not None:
             service.sources.close()
@@ -176,30 +153,17 @@ async def serve(opening: Opening, port: int, say_ready: Callable[[], None], runn
     os._exit(0)  # transfers in progress are of a program that has ended, or whose runner was killed
 
 
-async def _watch(run: JoinedRun, threads: Threads) -> None:
-    """Wait until a run is over."""
-    is_over = False
-    while not is_over:
-        await asyncio.sleep(WATCH_SECONDS)
-        with suppress(GravelerError):  # the table is out of reach: so it is for the run
-            is_over = await threads.run(run.is_over)
-
-
-async def _announce(port: int, say_ready: Callable[[], None]) -> None:
-    """Call ``say_ready`` once the server listens."""
+async def _announce(port: int, output: BinaryIO) -> None:
+    """Tell the runner once the server listens."""
     while True:
         try:
-            _, writer = await asyncio.open_connection(HOST, port)
+            _, writer = await asyncio.open_connection(_HOST, port)
         except ConnectionRefusedError:
             await asyncio.sleep(_ASK_EVERY)
             continue
         writer.close()
-        say_ready()
+        output.write(line_of(Ready(port=port)))
         return
-
-
-def _write(output: BinaryIO, document: Ready | Tally) -> None:
-    output.write(line_of(document))
 
 
 async def _close(service: Service, mounts: Sequence[Mount], closing: Closing) -> Tally:

@@ -10,7 +10,7 @@ from graveler.gateway.protocol.object_headers import expect_no_version, object_h
 from graveler.gateway.protocol.preconditions import precondition_failed, read_condition, requested_bytes
 from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.service import Service
-from graveler.gateway.store.port import Body, FileSource
+from graveler.gateway.store.port import Body
 from graveler.model import ObjectEntry
 from graveler.requests.base import Permission
 from graveler.storage.objects.port import ObjectMissingError
@@ -34,9 +34,7 @@ async def get_object(service: Service, exchange: Exchange) -> None:
         exchange.respond(status, headers)
         return
     body = await _body(service, location, repository, entry, start, length)
-    if isinstance(body, FileSource):
-        exchange.respond_file(status, headers, body.path, start, length)
-    elif isinstance(body, bytes):
+    if isinstance(body, bytes):
         exchange.respond(status, headers, body)
     else:
         length = await exchange.respond_pieces(status, headers, body)
@@ -45,10 +43,10 @@ async def get_object(service: Service, exchange: Exchange) -> None:
 
 async def _body(
     service: Service, location: Location, repository: Opened, entry: ObjectEntry, start: int, length: int
-) -> Body | FileSource:
+) -> Body:
     objects, key = repository.store_at(entry.address)
     try:
-        return await service.stores.of(objects).read_or_locate(key, start, length)
+        return await service.stores.of(objects).read(key, start, length)
     except ObjectMissingError:
         await service.calls.short(lambda: expect_kept(repository, location.ref))
         raise BytesGoneError(entry.path, location.ref, entry.address) from None

@@ -11,7 +11,8 @@ from graveler.gateway.application import GatewayApplication
 from graveler.gateway.authorization import LakeSigners
 from graveler.gateway.calls import LakeCalls
 from graveler.gateway.control import REGION
-from graveler.gateway.listener import Listener, new_server
+from graveler.gateway.http_server import HttpServer
+from graveler.gateway.listener import Listener
 from graveler.gateway.mounts import LakeMounts
 from graveler.gateway.service import Service
 from graveler.gateway.store.stores import ByteStores
@@ -38,5 +39,5 @@ class ServedGateway(Struct, frozen=True, kw_only=True):
         application = GatewayApplication(
             service, LakeSigners(Keys(parts.lake.tables, parts.lake.keyring)), domains=self.domains
         )
-        server = new_server(application, self.listener)
+        server = HttpServer(application, self.listener)
         asyncio.get_event_loop().create_task(server.serve())

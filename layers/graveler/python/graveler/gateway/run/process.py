@@ -42,7 +42,6 @@ class GatewayProcess:
 
     def __init__(self, opening: Opening) -> None:
         self._owner = os.getpid()
-        self.opening = opening
         self.keys = opening.keys
         self.region = opening.region
         with handed_on(os.environ) as (environment, descriptors):

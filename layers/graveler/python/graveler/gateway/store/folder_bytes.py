@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TypeVar
 
 from graveler.errors import UnavailableError
-from graveler.gateway.store.port import NO_CHECKSUMS, PIECE, SMALL, Body, Bytes, FileSource, Writer, too_short
+from graveler.gateway.store.port import NO_CHECKSUMS, PIECE, SMALL, Body, Bytes, Writer, too_short
 from graveler.server.threads import Threads
 from graveler.storage.durable_files import unavailable
 from graveler.storage.limits import check_part_number
@@ -21,16 +21,11 @@ T = TypeVar("T")
 
 
 class FolderBytes(Bytes):
-    """The objects of ``objects``, whose files the threads ``disk`` read and write.
-
-    A file is located by its path only in a lake's own folder, and only if that follows links anyhow: others may put links into a
-    foreign folder, or one that a server serves, between a check and the opening. Its files are opened here, and read from there.
-    """
+    """The objects of ``objects``, whose files the threads ``disk`` read and write."""
 
     def __init__(self, objects: FolderObjects, disk: Threads) -> None:
         self._objects = objects
         self._disk = disk
-        self._locates = objects.files.follows_links and not objects.foreign
 
     @property
     def namespace(self) -> str:
@@ -38,11 +33,6 @@ class FolderBytes(Bytes):
 
     async def read(self, key: str, start: int, length: int) -> Body:
         return await _owned(self._disk.run(self._read, key, start, length))
-
-    async def read_or_locate(self, key: str, start: int, length: int) -> Body | FileSource:
-        if not self._locates or length <= SMALL:
-            return await self.read(key, start, length)
-        return await self._disk.run(self._locate, key, start + length)
 
     def writer(self, key: str, length: int, checksums: Mapping[str, str] = NO_CHECKSUMS) -> Writer:  # noqa: ARG002
         self._objects.name_of(key)
@@ -75,12 +65,6 @@ class FolderBytes(Bytes):
             raise
         file.close()
         return body
-
-    def _locate(self, key: str, end: int) -> FileSource:
-        size = self._objects.head(key).size
-        if end > size:
-            raise too_short(self.namespace, key, size, end)
-        return FileSource(self._objects.name_of(key))
 
 
 async def _owned(reading: "asyncio.Future[Body]") -> Body:

@@ -21,12 +21,6 @@ SMALL: Final = 64 << 10
 NO_CHECKSUMS: Final[Mapping[str, str]] = {}
 
 
-class FileSource(Struct, frozen=True):
-    """The path of a file that holds the object from its offset 0, for a server that sends files by itself."""
-
-    path: str
-
-
 class Pieces(Protocol):
     """The bytes of a read, in pieces of 1 to :data:`PIECE` bytes. They are exactly as many as were requested, or iterating
     raises: :class:`graveler.errors.UnavailableError` if the store fails midway. The next piece is read once it is asked for, so a
@@ -102,11 +96,6 @@ class Bytes(ABC):
     async def read(self, key: str, start: int, length: int) -> Body:
         """Return ``length`` bytes of an object from offset ``start``. The store has answered by then:
         :class:`ObjectMissingError`, :class:`CorruptError` for an object that ends before."""
-
-    async def read_or_locate(self, key: str, start: int, length: int) -> Body | FileSource:
-        """Return as :meth:`read`, but instead of pieces the file, if there is one that may be opened by its path: no link can
-        lead it elsewhere. It exists, and has the bytes."""
-        return await self.read(key, start, length)
 
     @abstractmethod
     def writer(self, key: str, length: int, checksums: Mapping[str, str] = NO_CHECKSUMS) -> Writer:
