@@ -158,6 +158,8 @@ def fault_of_command(line: str) -> str:
     for word in line.split()[1:]:
         below = getattr(command, "commands", None)
         name = word.partition("=")[0]
+        if word == "--":
+            return ""  # the rest is a program of others
         if values:
             values -= 1
         elif re.match(r"--?[A-Za-z]", word):

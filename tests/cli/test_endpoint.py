@@ -159,6 +159,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("dumps",): "lake",
     ("export",): "lakefs://lake/main/ out",
     ("fsck",): "lake --repair --all-objects --outside --no-reflog",
+    ("gateway",): "--join",
     ("gc", "deleted"): "",
     ("gc", "hold"): "lakefs://lake/main",
     ("gc", "holds"): "lake",

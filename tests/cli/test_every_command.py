@@ -22,8 +22,8 @@ def leaves(group: typer.Typer = app, words: tuple[str, ...] = ()) -> Iterator[tu
 
 
 COMMANDS = sorted(leaves())
-WITHOUT_JSON = {("cat",), ("help",), ("run",)}
-"""Their output is the object, the help, or the program's."""
+WITHOUT_JSON = {("cat",), ("gateway",), ("help",), ("run",)}
+"""Their output is the object, the help, the program's, or nothing."""
 DELETING = {
     ("rm",),
     ("mv",),

@@ -324,9 +324,9 @@ class Client:
             pass
 
     def replace(self, _: str) -> None:
-        """Replace what is there, on condition that it still is, unless its writer got no answer yet."""
+        """Replace what is there, on condition that it still is; its writer need not have got an answer yet."""
         key = self._key()
-        value = self._acknowledged(key)
+        value = self._visible(key)
         if value is None:
             return
         write = self._note(key, self.scheduler.fresh())
@@ -338,7 +338,7 @@ class Client:
 
     def delete_same(self, _: str) -> None:
         key = self._key()
-        value = self._acknowledged(key)
+        value = self._visible(key)
         if value is None:
             return
         write = self._note(key, None)
@@ -346,13 +346,11 @@ class Client:
             self.repository.delete("main", [key], if_match=entry(key, value).checksum)
         write.end = self.scheduler.tick()
 
-    def _acknowledged(self, key: str) -> int | None:
+    def _visible(self, key: str) -> int | None:
         try:
-            value = self.repository.stat("main", key).size
+            return self.repository.stat("main", key).size
         except ObjectNotFoundError:
             return None
-        writes = [w for w in self.scheduler.history.writes if w.key == key and w.value == value]
-        return value if any(w.end is not None for w in writes) else None
 
     def reset(self, message: str) -> None:
         """Stage what nobody else knows of, and drop it; what others staged must stay."""

@@ -6,6 +6,7 @@ import pytest
 
 from graveler.errors import (
     AlreadyExistsError,
+    AnswerLostError,
     BusyError,
     DirtyBranchError,
     InvalidError,
@@ -133,6 +134,99 @@ def test_an_upload_in_parts_ends_under_the_condition() -> None:
     with pytest.raises(ObjectChangedError):
         finish("newer")
     assert texts(world.main) == {"k": "new"}
+
+
+MOMENTS = range(4)
+"""Requests of a writer after its late put: it looks at the branch, at the item to put it over, at marks, and puts it again."""
+
+
+def late(world: World, moment: int, act: Callable[[], object]) -> OpenRepository:
+    """A repository whose next put comes too late: its token is sealed by somebody who dies. Before the request of this number
+    that follows the put, somebody acts."""
+    requests: list[str] | None = None
+
+    def hook(request: str, _: int) -> Fault:
+        if requests is not None:
+            if request in ("tables.put", "tables.write_many") and not requests:
+                seal_and_die(world)
+                requests.append(request)
+            elif requests:
+                requests.append(request)
+                if len(requests) == moment + 2:
+                    act()
+        return None
+
+    writer = world.repository(hook)
+    put(writer, {"other": "1"})  # now it knows the open token
+    requests = []
+    return writer
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_late_put_does_not_overwrite_what_has_replaced_it(moment: int) -> None:
+    world = World()
+    commit(world.main, {"k": "old"})
+    writer = late(world, moment, lambda: replace(world.main, "newer", etag(world)))
+    put(writer, {"k": "new"})
+    assert texts(world.main) == {"k": "newer", "other": "1"}
+    world.main.commit("main", "m")
+    assert texts(world.main, "main@") == {"k": "newer", "other": "1"}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_late_delete_does_not_delete_what_was_created_after_it(moment: int) -> None:
+    world = World()
+    commit(world.main, {"k": "old"})
+    writer = late(world, moment, lambda: world.main.upload("main", "k", b"created", if_absent=True))
+    writer.delete("main", ["k"])
+    assert texts(world.main) == {"k": "created", "other": "1"}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_late_batch_of_deletes_does_not_delete_what_was_created_after_it(moment: int) -> None:
+    world = World()
+    commit(world.main, {"k": "old", "l": "old", "m": "old"})
+    world.main.upload("main", "m", b"new", if_match=etag(world, "m"))
+    writer = late(world, moment, lambda: world.main.upload("main", "k", b"created", if_absent=True))
+    writer.delete("main", ["k", "l"])
+    assert texts(world.main) == {"k": "created", "m": "new", "other": "1"}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_nobody_knows_of_a_late_put_that_a_commit_took_and_somebody_replaced(moment: int) -> None:
+    world = World()
+
+    def act() -> None:
+        world.main.commit("main", "takes it")
+        assert texts(world.main, "main@") == {"k": "new", "other": "1"}
+        assert replace(world.main, "newer", etag(world))
+
+    writer = late(world, moment, act)
+    with pytest.raises(AnswerLostError, match="others have changed the same object"):
+        put(writer, {"k": "new"})
+    assert texts(world.main) == {"k": "newer", "other": "1"}
+    put(writer, {"k": "newest"})
+    assert texts(world.main) == {"k": "newest", "other": "1"}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("conditional", [False, True])
+def test_a_late_put_that_nobody_has_replaced_counts(moment: int, conditional: bool) -> None:
+    """A commit took it, or another one came between, or somebody has replaced another object on a condition."""
+    for committed in (False, True):
+        world = World()
+        commit(world.main, {"l": "old"})
+
+        def act() -> None:
+            if committed:  # noqa: B023
+                world.main.commit("main", "takes it")  # noqa: B023
+            if conditional:
+                world.main.upload("main", "l", b"new", if_match=etag(world, "l"))  # noqa: B023
+            else:
+                put(world.main, {"k": "other"})  # noqa: B023
+
+        put(late(world, moment, act), {"k": "new"})
+        assert texts(world.main)["k"] == "new"
 
 
 Act = Callable[[World], object]

@@ -13,8 +13,7 @@ be created under the name ``a``. A history is bad if
 - two creators of one object win, or two that replace one value on condition that it is there;
 - a creator's value is read although another write of the object was acknowledged, and nobody deletes;
 - a read returns a value that was replaced on this condition, or one that replaced a value, although a write was acknowledged that
-  began after the replaced one was: it must come after both. (Nobody replaces a value before its write is acknowledged: such a
-  write may yet be put again.)
+  began after the replaced one was: it must come after both. A value may be replaced before its write is acknowledged.
 
 The final state is read at every moment. A delete is the write of a tombstone (``d<i>``).
 
@@ -23,7 +22,7 @@ switches each rule of :data:`RULES` off in turn, to show that each is needed. ``
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tests.support.tuples import changed
@@ -33,6 +32,11 @@ RULES: dict[str, bool] = {
     "leave_late_item": True,  # a put that came too late is left where it is, not taken back
     "condition_in_transaction": True,  # a conditional write checks the branch item in the transaction of its put
     "condition_marks_branch": True,  # … and marks it, so that a merge that has read what is staged does not publish below it
+    "replaced_is_marked": True,  # … and marks an item of a sealed token that it has replaced, whose writer may put it again
+    "marked_is_done": True,  # a late put that was replaced is not put again
+    "marks_read_last": True,  # … which its writer looks up after the item that it is going to put over
+    "repeat_on_condition": True,  # a late put is put again only over the item that its writer has read
+    "taken_is_unclear": True,  # nor is one that a commit has taken, unless it is still what the branch has: nobody knows
     "oldest_first": True,  # tokens are published in the order in which they were sealed
     "tokens_in_condition": True,  # publish fails when the applied tokens are no longer the oldest of the sealed list
     "reapply_on_new_head": True,  # the loser applies its staged changes to the new head (and does not merge its tree)
@@ -69,7 +73,7 @@ class Branch(NamedTuple):
 
 class State(NamedTuple):
     """``trees`` holds the key's value in each commit; ``gone`` the outcome of each token that left its branch; ``replaced`` the
-    value that each conditional writer requires."""
+    value that each conditional writer requires; ``marked`` the items that such writers have replaced: token, value."""
 
     trees: tuple[str, ...]
     branches: tuple[tuple[str, Branch], ...]
@@ -82,6 +86,7 @@ class State(NamedTuple):
     refused: frozenset[str]
     strays: frozenset[str]
     replaced: tuple[tuple[str, str], ...]
+    marked: frozenset[tuple[str, str]]
     readers: tuple[tuple[str | None, frozenset[str], frozenset[str]], ...]
     closed: bool
     next_token: int
@@ -116,6 +121,10 @@ class State(NamedTuple):
 
 def absent(value: str | None) -> bool:
     return value is None or value == NONE or value[0] == "d"
+
+
+def same(value: str, other: str) -> bool:
+    return value == other or (absent(value) and absent(other))
 
 
 def begin(s: State, me: str) -> State:
@@ -174,6 +183,7 @@ class Search:
             frozenset(),
             frozenset(),
             (),
+            frozenset(),
             (),
             False,
             1,
@@ -215,8 +225,24 @@ class Search:
                 yield s, "back", (placed, there.open)
             elif self._lineage(there.open) != self._lineage(token) and RULES["settle_other_branch"]:
                 yield s, "settle", (placed, placed, there.open)
+            elif RULES["marks_read_last"]:
+                yield s, "over", (placed, there)
             else:
-                yield s, "put", (there.open, placed)
+                yield from self._repeat(s, me, placed, there, None)
+        elif pc == "over":
+            placed, there = loc
+            yield s, "marks", (placed, there, s.item(there.open))
+        elif pc == "marks":
+            yield from self._repeat(s, me, *loc)
+        elif pc == "over after marks":
+            placed, there = loc
+            yield s, "again", (placed, there.open, s.item(there.open))
+        elif pc == "again":
+            placed, token, expected = loc
+            if s.item(token) != expected and RULES["repeat_on_condition"]:
+                yield s, "verify", (placed,)
+            else:
+                yield s.with_item(token, me), "verify", ((*placed, (token, s.item(token))),)
         elif pc == "back":  # looks tidy, and loses an older value that the late put had replaced
             placed, opened = loc
             mine = s.item(placed[-1][0]) == me
@@ -236,6 +262,31 @@ class Search:
             open_there = any(branch.open == token for _, branch in s.branches)
             untouched = s.item(token) == replaced or (open_there and s.item(token) != me)
             yield (s, "settle", (left[1:], placed, onwards)) if untouched else (s, "done", ())
+
+    # A late put: put it again under the open token, unless it has been replaced on a condition in the meantime.
+    def _repeat(self, s: State, me: str, placed: Place, there: Branch, over: str | None) -> Iterator[Step]:
+        tokens = [token for token, _ in placed]
+        gone = dict(s.gone)
+        taken = any(self._was_taken(s, me, token, replaced) for token, replaced in placed)
+        now = s.branch("a")
+        published = gone.get(tokens[-1]) == ("published", there.head)
+        on_top = over is None and (there.sealed[-1:] == tuple(tokens[-1:]) or (not there.sealed and published))
+        overwritten = any(s.item(token) not in (me, None) for token in tokens)
+        if any((token, me) in s.marked and s.item(token) == me for token in tokens) and RULES["marked_is_done"]:
+            yield changed(s, acked=s.acked | {me}), "done", ()
+        elif RULES["taken_is_unclear"] and ((taken and not on_top) or overwritten) and (now is None or now.written):
+            yield s, "done", ()  # nobody knows
+        elif RULES["marks_read_last"]:
+            yield s, "again", (placed, there.open, over)
+        else:
+            yield s, "over after marks", (placed, there)
+
+    @staticmethod
+    def _was_taken(s: State, me: str, token: str, replaced: str | None) -> bool:
+        outcome, commit = dict(s.gone).get(token, ("", 0))
+        if outcome != "published" or not same(s.trees[commit], me):
+            return False
+        return not absent(me) or not absent(replaced) or not absent(s.trees[commit - 1])
 
     def _acknowledge(self, s: State, me: str, token: str) -> State:
         if token.startswith("e"):
@@ -359,7 +410,7 @@ class Search:
     def y(self, s: State, me: str, pc: str, loc: Place) -> Iterator[Step]:
         def condition(now: str | None) -> State | None:
             required = dict(s.replaced).get(me)
-            if required is None and now is not None and not absent(now) and now in s.acked:
+            if required is None and now is not None and not absent(now):
                 return changed(s, replaced=(*s.replaced, (me, now)))
             return s if now == required and now is not None else None
 
@@ -388,14 +439,19 @@ class Search:
             elif (after := condition(value)) is None:
                 yield s, "lost", ()
             else:  # a value, nothing, or a tombstone that hides what is below
-                yield after, "put", (path[0], looked, item)
+                late = (path[at], value) if 0 < at < len(path) else None
+                yield after, "put", (path[0], looked, item, late)
         elif pc == "put":
-            token, looked, item = loc
-            same = changed(branch, written=looked.written) == looked
-            if s.item(token) != item or (RULES["condition_in_transaction"] and not same):
+            token, looked, item, late = loc
+            unchanged = changed(branch, written=looked.written) == looked and (
+                late is None or s.item(late[0]) == late[1]
+            )
+            if s.item(token) != item or (RULES["condition_in_transaction"] and not unchanged):
                 yield s, "start", ()
             else:
                 stored = s.with_item(token, me)
+                if late is not None and RULES["replaced_is_marked"]:
+                    stored = changed(stored, marked=s.marked | {late})
                 if RULES["condition_in_transaction"] and RULES["condition_marks_branch"]:
                     stored = stored.with_branch("a", changed(branch, written=me))
                 yield stored, "start", ()  # the answer was lost: try again
@@ -458,7 +514,7 @@ class Search:
                 published = changed(s.with_branch(name, moved), trees=(*s.trees, tree))
                 yield published.leaving(tokens, ("published", len(s.trees))), "clean", (tokens,)
         elif pc == "clean":
-            waiting = ("token", "look", "put", "verify", "settle", "into", "scan", "move")
+            waiting = ("token", "look", "put", "verify", "over", "marks", "again", "settle", "into", "scan", "move")
             busy = any(p[0] in "rxywun" and p[2] in waiting for p in s.procs)
             if not (RULES["late_cleanup"] and busy):
                 cleaned = s
@@ -580,7 +636,9 @@ CASES: list[Case] = [
     {"creators": 2, "writers": 1, "committers": 1},
     {"creators": 2, "committers": 1, "mergers": 1},
     {"creators": 1, "writers": 1, "deleters": 1, "committers": 1},
+    {"writers": 1, "replacers": 1, "committers": 1},
     {"writers": 1, "replacers": 2, "committers": 1},
+    {"writers": 1, "creators": 1, "deleters": 1, "committers": 1},
     {"writers": 2, "replacers": 1, "committers": 1, "sequential": True},
     {"writers": 1, "deleters": 1, "replacers": 1, "committers": 1},
     {"writers": 1, "replacers": 1, "committers": 2},
@@ -619,11 +677,11 @@ def main() -> int:
     return int(failed)
 
 
-def needed_by(rule: str) -> Case | None:
-    """The first case that has a bad history without the rule."""
+def needed_by(rule: str, cases: Sequence[Case] = CASES) -> Case | None:
+    """The first of the cases that has a bad history without the rule."""
     RULES[rule] = False
     try:
-        return next((case for case in CASES if Search(**case).run()[1]), None)
+        return next((case for case in cases if Search(**case).run()[1]), None)
     finally:
         RULES[rule] = True
 

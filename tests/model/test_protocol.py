@@ -5,13 +5,14 @@
 
 import pytest
 
-from tests.model import protocol
-from tests.model.protocol import CASES, RULES, Case, Search
+from tests.model.protocol import CASES, RULES, Case, Search, needed_by
 
-FAST = [case for case in CASES if "rules" in case or "renamers" in case]
+LATE = {"writers": 1, "replacers": 1, "committers": 1}
+FAST = [LATE, *(case for case in CASES if "rules" in case or "renamers" in case)]
 OF_RENAMES_AND_REFUSALS = [
     rule for rule in RULES if rule.startswith(("rename_", "restore_", "settle_", "batch_", "verify_"))
 ]
+OF_LATE_PUTS = ["replaced_is_marked", "marked_is_done", "marks_read_last", "repeat_on_condition", "taken_is_unclear"]
 
 
 @pytest.mark.parametrize("case", FAST, ids=[" ".join(case) for case in FAST])
@@ -21,6 +22,11 @@ def test_no_order_of_the_steps_loses_or_revives_a_value(case: Case) -> None:
     assert states > 100
 
 
+@pytest.mark.parametrize("rule", OF_LATE_PUTS)
+def test_each_rule_of_late_puts_is_needed(rule: str) -> None:
+    assert needed_by(rule, [LATE]) is not None
+
+
 def test_a_merge_beside_what_is_staged_loses_or_revives_no_value() -> None:
     _, wrong, trail = Search(writers=1, deleters=1, committers=1, besides=1, sequential=True).run()
     assert not wrong, "\n".join([wrong, *trail])
@@ -28,6 +34,5 @@ def test_a_merge_beside_what_is_staged_loses_or_revives_no_value() -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("rule", OF_RENAMES_AND_REFUSALS)
-def test_without_the_rule_the_search_finds_a_bad_history(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "CASES", FAST)
-    assert protocol.needed_by(rule) is not None
+def test_without_the_rule_the_search_finds_a_bad_history(rule: str) -> None:
+    assert needed_by(rule, FAST) is not None

@@ -19,9 +19,10 @@ from graveler.gateway.run.environment import program_environment
 from graveler.lake.opening.location import FolderLake
 from graveler.model import ObjectEntry
 from graveler.sdk.lake import open_lake
-from tests.gateway.clients.tools import CLIENTS, DUCKDB, JAVASCRIPT, commands_of
+from tests.gateway.clients.tools import CLIENTS, DUCKDB, JAVASCRIPT, SPARK, commands_of
 from tests.server.support import KEY_ID, SECRET, started
 from tests.support.certificates import Certificates
+from tests.support.hadoop_aws import hadoop_aws_jars
 from tests.support.lakes_on_aws import new_lake_on_aws
 from tests.support.patience import PATIENCE
 from tests.support.servers import REGION
@@ -33,12 +34,13 @@ _SERVED: Final = Path("served")  # the variables that name a lake are of no use 
 
 class S3Client(Struct, frozen=True):
     """A program that tries a client, the variable of the environment that it runs in, and patterns of the objects that it leaves
-    in the folder of its name. ``needs`` are commands and devices that not every machine has."""
+    in the folder of its name, within some ``seconds``. ``needs`` are commands and devices that not every machine has."""
 
     name: str
     environment: str
     objects: tuple[str, ...]
     needs: tuple[str, ...] = ()
+    seconds: float = PATIENCE
 
     def __str__(self) -> str:
         return self.name
@@ -76,6 +78,13 @@ S3_CLIENTS: Final = (
     S3Client("rclone", CLIENTS, ("copied", "moved", "piped", "tree/large")),
     S3Client("rclone_mount", CLIENTS, ("large", "moved"), ("fusermount3", "/dev/fuse")),
     S3Client("s5cmd", CLIENTS, ("copied", "moved")),
+    S3Client(
+        "hadoop_aws",
+        SPARK,
+        ("created", "large", *(f"{committer}/*" for committer in ("file", "directory", "magic"))),
+        ("java", "mvn"),
+        3 * PATIENCE,
+    ),
     S3Client("javascript", JAVASCRIPT, ("copied é+%2F", "large", "log/0", "signed", "streamed"), ("node", "npm")),
 )
 
@@ -136,14 +145,34 @@ def client_variables(environment: str, home: Path) -> dict[str, str]:
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "GRAVELER_", "RCLONE_"))
     }
-    return {**inherited, "PATH": path, "HOME": str(home), "TMPDIR": str(home)}
+    variables = {**inherited, "PATH": path, "HOME": str(home), "TMPDIR": str(home)}
+    if environment == SPARK:
+        variables["SPARK_CONF_DIR"] = str(_spark_configuration(home))
+    return variables
+
+
+def _spark_configuration(folder: Path) -> Path:
+    """Write a folder of configuration with which Spark takes the jars of hadoop-aws before its own."""
+    configuration = folder / "spark-conf"
+    configuration.mkdir(exist_ok=True)
+    jars = ":".join(map(str, hadoop_aws_jars()))
+    lines = [
+        f"spark.{process}.{name} {value}"
+        for process in ("driver", "executor")
+        for name, value in {
+            "extraClassPath": jars,
+            "extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        }.items()
+    ]
+    (configuration / "spark-defaults.conf").write_text("\n".join(lines))
+    return configuration
 
 
 def run_in_transaction(lake: ClientLake, client: S3Client, home: Path, *options: str) -> str:
     """Run the program of a client by ``graveler run`` on ``main``. Return what it and the runner say."""
     command = [sys.executable, "-m", "graveler.cli", "run", "sales/main", *options, "--", *client.command("sales")]
     variables = {**client_variables(client.environment, home), **lake.variables, "GRAVELER_USER": "ada"}
-    return _finished(command, variables)
+    return finished(command, variables, client.seconds)
 
 
 class ServedLake(Struct, frozen=True):
@@ -155,7 +184,8 @@ class ServedLake(Struct, frozen=True):
 
     def run(self, client: S3Client, home: Path) -> str:
         """Run the program of a client on the branch ``main``. Return what it says."""
-        return _finished(client.command("sales/main"), self.variables(client_variables(client.environment, home)))
+        variables = self.variables(client_variables(client.environment, home))
+        return finished(client.command("sales/main"), variables, client.seconds)
 
     def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the variables of a program: those of ``graveler run``, for this port."""
@@ -190,7 +220,7 @@ def run_writers(server: ServedLake, home: Path, client: str, writers: int, commi
     """Run ``writers_program.py`` with a client on the branch ``main``."""
     words = [client, "sales/main", str(writers), str(commits), *verbs]
     variables = server.variables(client_variables(CLIENTS, home))
-    _finished([str(commands_of(CLIENTS) / "python"), str(PROGRAMS / "writers_program.py"), *words], variables, 3600)
+    finished([str(commands_of(CLIENTS) / "python"), str(PROGRAMS / "writers_program.py"), *words], variables, 3600)
 
 
 def check_objects(lake: ClientLake, client: S3Client) -> None:
@@ -211,7 +241,8 @@ def check_objects(lake: ClientLake, client: S3Client) -> None:
                 assert len(reader.read()) == found.size
 
 
-def _finished(command: list[str], variables: Mapping[str, str], seconds: float = PATIENCE) -> str:
+def finished(command: list[str], variables: Mapping[str, str], seconds: float = PATIENCE) -> str:
+    """Run a command to its end, which must be a good one, within some seconds. Return what it says."""
     done = subprocess.run(
         command,
         env=variables,

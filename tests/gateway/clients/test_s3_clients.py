@@ -24,7 +24,7 @@ from tests.gateway.clients.tools import missing
 from tests.support.certificates import new_certificates
 
 RUN_ON: Final = {
-    "folder": tuple(client.name for client in S3_CLIENTS if client.name != "rclone_mount"),
+    "folder": tuple(client.name for client in S3_CLIENTS if client.name not in ("hadoop_aws", "rclone_mount")),
     "aws": ("deltalake", "pyarrow"),
 }
 SERVED_BY: Final = {

@@ -13,12 +13,14 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 CLIENTS: Final = "S3_CLIENTS_VENV"
 DUCKDB: Final = "DUCKDB_S3_VENV"
 JAVASCRIPT: Final = "S3_JAVASCRIPT"
+SPARK: Final = "SPARK_VENV"
 """Variables of the Makefile that name an environment's folder."""
 
 _FOLDERS: Final = {
     CLIENTS: ".venv-s3-clients",
     DUCKDB: ".venv-duckdb-s3",
     JAVASCRIPT: "tests/gateway/clients/javascript/node_modules",
+    SPARK: ".venv-spark",
 }
 
 

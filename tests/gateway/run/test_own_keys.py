@@ -50,5 +50,7 @@ def test_a_block_takes_those_of_its_process(place: Place) -> None:
         main = lake.repository("sales").branch("main")
         with main.transaction("Nightly") as transaction, transaction.gateway(own_keys=True) as gateway:
             assert not {"aws_access_key_id", "aws_secret_access_key"} & gateway.storage_options.keys()
-            boto3.client("s3", **gateway.client_options).put_object(Bucket=gateway.bucket, Key="a", Body=b"one")
+            boto3.Session().client("s3", **gateway.client_options).put_object(
+                Bucket=gateway.bucket, Key="a", Body=b"one"
+            )
     assert place.read("a") == "one"

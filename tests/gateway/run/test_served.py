@@ -129,6 +129,40 @@ except Exception as error: print("AccessDenied" in str(error))
 
 
 @pytest.mark.ci
+def test_folders_have_the_files_of_a_prefix(server: Running, folder: Place, tmp_path: Path) -> None:
+    main = folder.sales.branch("main")
+    main.object("tables/x").upload("1")
+    main.commit("x")
+    script = f"cat {tmp_path}/data/x && echo two > {tmp_path}/data/y"
+    end = served(server).run("sales/main", "--folder", f"{tmp_path}/data=tables", "--", "sh", "-c", script)
+    assert (end.code, end.out) == (0, "1"), end.err
+    assert folder.read("tables/y") == "two\n"
+
+
+@pytest.mark.ci
+def test_without_its_server_a_gateway_is_unavailable_and_nothing_is_published(tmp_path: Path) -> None:
+    with graveler.create(tmp_path / "lake", user="bob") as lake:
+        lake.repository("sales").create()
+    with running(tmp_path, workers=1) as server:
+        text = f"""
+from contextlib import suppress
+put("a", "1")
+os.kill({server.process.pid}, signal.SIGTERM)
+import socket
+with suppress(ConnectionRefusedError):
+    while True:
+        socket.create_connection(("127.0.0.1", {server.port})).close()
+        time.sleep(0.1)
+try: put("b", "2")
+except Exception as error: print("ServiceUnavailable" in str(error), flush=True)
+"""
+        end = served(server).run("sales/main", "--", *program(text))
+    assert end.out == "True\n", end.err
+    assert end.code != 0
+    assert not graveler.open(tmp_path / "lake").repository("sales").branch("main").object("a").exists()
+
+
+@pytest.mark.ci
 def test_a_block_serves_a_branch_a_transaction_and_a_ref(server: Running, folder: Place, variables: None) -> None:
     with graveler.open(server.url) as lake:
         main = lake.repository("sales").branch("main")

@@ -16,24 +16,25 @@ from typing import Final
 
 from tests.support.servers import ACCESS_KEY, REGION, SECRET_KEY
 
-_POM: Final = Path(__file__).parent / "pom.xml"
+POM: Final = Path(__file__).parent / "pom.xml"
 _FETCH: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
 @cache
 def s3a_jars() -> tuple[Path, ...]:
     """The jars; none where they cannot be fetched."""
-    return maven_jars("s3a", _POM)
+    return maven_jars("s3a", POM)
 
 
-def maven_jars(name: str, pom: Path) -> tuple[Path, ...]:
-    """The jars that a pom names, with what they need, in the cache folder; none where there is no Maven."""
+def maven_jars(name: str, pom: Path, parent: Path | None = None) -> tuple[Path, ...]:
+    """The jars that a pom names, and its ``parent``, with what they need, in the cache folder; none where there is no Maven."""
     if shutil.which("mvn") is None:
         if os.environ.get("CI", "").lower() in ("1", "true"):
             raise RuntimeError(f"no mvn here, so nothing of Spark is tested with {name}")
         return ()
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graveler-tests"
-    folder = home / f"{name}-{sha256(pom.read_bytes()).hexdigest()[:16]}"
+    poms = (pom,) if parent is None else (parent, pom)
+    folder = home / f"{name}-{sha256(b''.join(file.read_bytes() for file in poms)).hexdigest()[:16]}"
     home.mkdir(parents=True, exist_ok=True)
     with (home / "lock").open("w") as lock:  # of several test processes one fetches
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -197,7 +197,8 @@ _add(
     resets.reset,
     imports.import_,
     runs.run_,
-    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import", "run"),
+    runs.gateway,
+    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import", "run", "gateway"),
 )
 app.add_typer(ingest.app, name="ingest", rich_help_panel=CHANGES)
 _add(HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)

@@ -9,7 +9,7 @@ from typing import Final
 from graveler.errors import InvalidError
 from graveler.system.secret_variables import execute_again, take_over
 
-_LONG_LIVED: Final = frozenset(("run", "serve", "ui", "watch"))
+_LONG_LIVED: Final = frozenset(("gateway", "run", "serve", "ui", "watch"))
 """Verbs that run until they are stopped. As a word of another command one of these costs 20 ms and does no harm."""
 
 

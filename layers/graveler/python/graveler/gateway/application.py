@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from graveler.errors import GravelerError
+from graveler.errors import GravelerError, RefNotFoundError
 from graveler.gateway import buckets, copying, key_listing, multipart, reading, writing
 from graveler.gateway.arrival import respond_early
 from graveler.gateway.audit_lines import AuditLines
 from graveler.gateway.authorization import Signers
-from graveler.gateway.exchange import Channel, ClientGoneError, Exchange
+from graveler.gateway.exchange import SERVER, Channel, ClientGoneError, Exchange
+from graveler.gateway.joined_run import run_is_over
 from graveler.gateway.lake_errors import s3_error
 from graveler.gateway.protocol.bucket_addresses import bucket_and_key
 from graveler.gateway.protocol.head import Head
@@ -87,9 +88,9 @@ class GatewayApplication:
         except ClientGoneError:
             _log.debug("request %s: the client disconnected", request_id)
         except Exception as error:  # noqa: BLE001 - any failure has a response
-            await self._refuse(channel, head, exchange, request_id, error)
             if exchange is None:
                 self._audit.refused(head, source, request_id, error)
+            await self._refuse(channel, head, exchange, request_id, error)
         if exchange is not None:
             self._audit.changed(exchange, source)
 
@@ -122,7 +123,9 @@ class GatewayApplication:
     ) -> None:
         """Respond with an error. If the response has begun, the connection breaks, which tells the client that it is not
         complete."""
-        if isinstance(failure, GravelerError):
+        if isinstance(failure, RefNotFoundError) and self._service.joined is not None:
+            error = run_is_over()  # and not that the object is missing
+        elif isinstance(failure, GravelerError):
             error = s3_error(failure)
         elif isinstance(failure, S3Error):
             error = failure
@@ -137,7 +140,7 @@ class GatewayApplication:
             return
         if error.status >= 500:
             self._service.traffic.failures += 1
-        headers = [("x-amz-request-id", request_id), ("server", "graveler"), *error.headers.items()]
+        headers = [("x-amz-request-id", request_id), ("server", SERVER), *error.headers.items()]
         if exchange is not None:
             exchange.status, exchange.answered = error.status, True
         if head.method == "HEAD":

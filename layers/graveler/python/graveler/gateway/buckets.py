@@ -1,6 +1,7 @@
 """Buckets: ListBuckets, HeadBucket, GetBucketLocation, CreateBucket, and the answers of a plain bucket to all else."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from graveler.gateway.exchange import Exchange
 from graveler.gateway.lakes import created
@@ -11,6 +12,9 @@ from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.reading import stat
 from graveler.gateway.service import Service
 from graveler.requests.base import Permission
+
+REF_HEADER: Final = "x-graveler-ref"
+"""The header of HeadBucket with the ref that a bucket of a job shows."""
 
 
 async def list_buckets(service: Service, exchange: Exchange) -> None:
@@ -23,9 +27,10 @@ async def list_buckets(service: Service, exchange: Exchange) -> None:
 
 
 async def head_bucket(service: Service, exchange: Exchange) -> None:
-    """Respond with the region of a bucket that exists. Cost: one table read."""
+    """Respond with the region of a bucket that exists, and the ref that it shows, if it is one. Cost: one table read."""
     await _expect_bucket(service, exchange)
-    exchange.respond(200, _region(service))
+    ref = service.mounts.mount(exchange.bucket).ref
+    exchange.respond(200, {**_region(service), REF_HEADER: ref} if ref else _region(service))
 
 
 async def get_bucket_location(service: Service, exchange: Exchange) -> None:

@@ -97,10 +97,16 @@ class LakePlace(Struct, frozen=True, kw_only=True):
         return location
 
 
+def is_local(location: Location) -> bool:
+    """Return whether a process can open the lake by itself."""
+    return isinstance(location, FolderLake | AwsLake)
+
+
 class Opening(Struct, frozen=True, kw_only=True):
     """The buckets that a gateway serves, and how. It listens on 127.0.0.1 at ``port``; 0 stands for any free one. It accepts no
     other ``keys``; None: the AWS credentials that the gateway finds in its own environment. ``user`` is the author of changes.
-    ``also`` are places in S3 that the gateway reads with the rights of its process."""
+    ``also`` are places in S3 that the gateway reads with the rights of its process. A gateway on another host, which joins a run,
+    has the ``token`` that was the open one of the run's branch in the beginning (:mod:`graveler.gateway.joined_run`)."""
 
     lake: LakePlace
     mounts: tuple[Mount, ...]
@@ -109,6 +115,14 @@ class Opening(Struct, frozen=True, kw_only=True):
     port: int = 0
     region: str = REGION
     also: tuple[S3Place, ...] = ()
+    token: str = ""
+
+
+class Invitation(Struct, frozen=True, kw_only=True):
+    """An opening for gateways on other hosts, and the version of graveler that invites them."""
+
+    version: str
+    opening: Opening
 
 
 class Ready(Struct, frozen=True, kw_only=True):
@@ -142,7 +156,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     failed: int = 0
 
 
-def line_of(document: Opening | Ready | Closing | Tally) -> bytes:
+def line_of(document: Opening | Ready | Closing | Tally | Invitation) -> bytes:
     """Return the line of a document."""
     return msgspec.json.encode(document, enc_hook=str) + b"\n"  # only paths need the hook
 

@@ -21,6 +21,10 @@ SILENCE_SECONDS: Final = 60.0
 """Longest silence within a body, and longest time for which a client reads nothing of a response."""
 
 
+SERVER: Final = "graveler"
+"""The header ``server`` of each response."""
+
+
 class ClientGoneError(Exception):
     """The client has disconnected before it had the response."""
 
@@ -154,4 +158,4 @@ class Exchange:
 
     def _pairs(self, status: int, headers: Mapping[str, str] | None) -> list[tuple[str, str]]:
         self.status, self.answered = status, True
-        return [("x-amz-request-id", self.request_id), ("server", "graveler"), *(headers or {}).items()]
+        return [("x-amz-request-id", self.request_id), ("server", SERVER), *(headers or {}).items()]

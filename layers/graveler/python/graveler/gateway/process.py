@@ -6,11 +6,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import uvloop
+from msgspec import Struct
 
 from graveler.errors import GravelerError, UnavailableError
 from graveler.gateway.application import GatewayApplication
@@ -18,6 +20,7 @@ from graveler.gateway.authorization import JobSigner, Signers
 from graveler.gateway.calls import LakeCalls
 from graveler.gateway.control import Closing, Mount, Opening, Ready, Tally, Volume, line_of, parse_line, read_document
 from graveler.gateway.http_server import HttpServer
+from graveler.gateway.joined_run import WATCH_SECONDS, JoinedRun
 from graveler.gateway.lakes import AnyLake
 from graveler.gateway.listener import Listener
 from graveler.gateway.mounts import JobMounts
@@ -27,6 +30,7 @@ from graveler.gateway.store.stores import ByteStores
 from graveler.lake.lake import Lake
 from graveler.lake.opening.location import FolderLake, open_at
 from graveler.location.environment import ServedLake
+from graveler.model import Token
 from graveler.server.listening import listening_port
 from graveler.server.threads import Threads
 from graveler.storage.tables.sqlite import SqliteTables
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-_HOST: Final = "127.0.0.1"
+HOST: Final = "127.0.0.1"
 _LAKE_THREADS: Final = 16
 _DISK_THREADS: Final = 8
 _SERVER_REQUESTS: Final = 32
@@ -47,6 +51,10 @@ _SERVER_REQUESTS: Final = 32
 _ASK_EVERY: Final = 0.005
 _COLLECT_EVERY: Final = 20_000
 """Net new objects after which Python looks for cycles, as in a worker of the server: a page of a listing has thousands."""
+
+
+class RunIsOverError(UnavailableError):
+    """The run that a gateway is to join has ended."""
 
 
 def main() -> int:
@@ -59,10 +67,10 @@ def main() -> int:
     if opening is None:
         return 0
     try:
-        with listening_port(_HOST, opening.port) as port:
-            uvloop.run(_serve(opening, port, sys.stdin.buffer, output))
+        with listening_port(HOST, opening.port) as port:
+            uvloop.run(serve(opening, port, lambda: _write(output, Ready(port=port)), Runner(sys.stdin.buffer, output)))
     except GravelerError as error:
-        output.write(line_of(Ready(error=str(error))))
+        _write(output, Ready(error=str(error)))
         return 1
     return 0
 
@@ -100,11 +108,24 @@ def sources_of(opening: Opening, service: Service) -> "SourceBuckets":
     return SourceBuckets(opening.also, service.traffic)
 
 
-async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO) -> None:
-    """Serve until the runner's lines end."""
+class Runner(Struct, frozen=True):
+    """The lines of a gateway's runner, and those for it."""
+
+    lines: BinaryIO
+    output: BinaryIO
+
+    def obey(self, close: Callable[[Closing], Tally]) -> None:
+        """Close for each line that says so, until they end."""
+        while (line := self.lines.readline()).endswith(b"\n"):
+            _write(self.output, close(parse_line(line, Closing)))
+
+
+async def serve(opening: Opening, port: int, say_ready: Callable[[], None], runner: Runner | None = None) -> None:
+    """Serve what ``opening`` says at ``port``, until the lines of a ``runner`` end, a run that was joined is over, or a signal
+    asks for the end; the process ends then. :class:`UnavailableError` if it cannot begin."""
     signers = signers_of(opening)
     lake = open_lake(opening)
-    in_loop = isinstance(opening.lake.location, FolderLake)
+    in_loop = isinstance(opening.lake.location, FolderLake) and not opening.token  # whose changes are two steps
     served = opening.lake.served
     if isinstance(lake, Lake) and isinstance(lake.tables, SqliteTables):
         lake.tables.write_together()
@@ -118,6 +139,11 @@ async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO)
         disk,
         opening.region,
     )
+    if opening.token:
+        assert isinstance(lake, Lake)  # no invitation is to a lake behind a server
+        service.joined = JoinedRun(lake, opening.mounts[0], Token(opening.token))
+        if await threads.run(service.joined.is_over):
+            raise RunIsOverError("the run of this invitation is over; there is nothing to join")
     if opening.also:
         service.sources = sources_of(opening, service)
     application = GatewayApplication(service, signers)
@@ -126,23 +152,26 @@ async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO)
     server = HttpServer(application, Listener(port=port))
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
-    def obey() -> None:
+    def close(closing: Closing) -> Tally:
+        return asyncio.run_coroutine_threadsafe(_close(service, opening.mounts, closing), loop).result()
+
+    def obey(runner: Runner) -> None:
         """Read the runner's lines, in a thread."""
         try:
-            while (line := lines.readline()).endswith(b"\n"):
-                closing = parse_line(line, Closing)
-                tally = asyncio.run_coroutine_threadsafe(_close(service, opening.mounts, closing), loop).result()
-                output.write(line_of(tally))
+            runner.obey(close)
         finally:
             loop.call_soon_threadsafe(ended.set)
 
     loop.add_signal_handler(signal.SIGTERM, ended.set)
-    Thread(target=obey, name="runner", daemon=True).start()
-    serving = asyncio.ensure_future(server.serve())
-    ending = asyncio.ensure_future(ended.wait())
-    announcing = asyncio.ensure_future(_announce(port, output))
+    if runner is None:
+        loop.add_signal_handler(signal.SIGINT, ended.set)
+    else:
+        Thread(target=obey, args=(runner,), name="runner", daemon=True).start()
+    tasks = [server.serve(), ended.wait(), *([] if service.joined is None else [_watch(service.joined, threads)])]
+    running = [asyncio.ensure_future(task) for task in tasks]
+    announcing = asyncio.ensure_future(_announce(port, say_ready))
     try:
-        await asyncio.wait((serving, ending), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
     finally:
         announcing.cancel()
         server.stop()
@@ -153,17 +182,30 @@ async def _serve(opening: Opening, port: int, lines: BinaryIO, output: BinaryIO)
     os._exit(0)  # transfers in progress are of a program that has ended, or whose runner was killed
 
 
-async def _announce(port: int, output: BinaryIO) -> None:
-    """Tell the runner once the server listens."""
+async def _watch(run: JoinedRun, threads: Threads) -> None:
+    """Wait until a run is over."""
+    is_over = False
+    while not is_over:
+        await asyncio.sleep(WATCH_SECONDS)
+        with suppress(GravelerError):  # the table is out of reach: so it is for the run
+            is_over = await threads.run(run.is_over)
+
+
+async def _announce(port: int, say_ready: Callable[[], None]) -> None:
+    """Call ``say_ready`` once the server listens."""
     while True:
         try:
-            _, writer = await asyncio.open_connection(_HOST, port)
+            _, writer = await asyncio.open_connection(HOST, port)
         except ConnectionRefusedError:
             await asyncio.sleep(_ASK_EVERY)
             continue
         writer.close()
-        output.write(line_of(Ready(port=port)))
+        say_ready()
         return
+
+
+def _write(output: BinaryIO, document: Ready | Tally) -> None:
+    output.write(line_of(document))
 
 
 async def _close(service: Service, mounts: Sequence[Mount], closing: Closing) -> Tally:

@@ -19,6 +19,7 @@ from graveler.requests.base import Permission, Request
 from graveler.server.threads import Threads
 
 if TYPE_CHECKING:
+    from graveler.gateway.joined_run import JoinedRun
     from graveler.gateway.store.source_buckets import SourceBuckets  # botocore: 100 ms
 
 R = TypeVar("R")
@@ -44,6 +45,8 @@ class Service:
         self.disk = disk
         self.region = region
         self.traffic = Traffic()
+        self.joined: JoinedRun | None = None
+        """The run of another host, if this gateway has joined one."""
         self.sources: SourceBuckets | None = None
         """Buckets of S3 that are only read, if there are any."""
         self.uploads: dict[tuple[Location, str], tuple[str, UploadRecord]] = {}
@@ -99,7 +102,7 @@ class Service:
             raise _closed()
         self._changes += 1
         try:
-            return await self.call(location, change)
+            return await self.call(location, change if self.joined is None else self.joined.confirmed(change))
         finally:
             self._changes -= 1
             self._settle()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from graveler.lake.committing.applications import Applications
     from graveler.lake.committing.records import CommitRecords
     from graveler.lake.committing.request_results import RequestResults
+    from graveler.lake.objects.late_puts import LatePuts
     from graveler.lake.objects.upload_records import UploadRecords
     from graveler.lake.objects.withdrawal import Withdrawer
     from graveler.lake.opening.folder_permissions import FolderPermissions
@@ -225,6 +226,10 @@ def open_parts(
         staged.first_token,
     )
 
+    def committed(commit_id: CommitID, key: bytes) -> bytes | None:
+        name = branches.commit(commit_id).metarange
+        return trees.get(name, key)
+
     def make_withdrawer() -> "Withdrawer":
         from graveler.lake.objects.collector_state import is_collecting
         from graveler.lake.objects.withdrawal import Withdrawer
@@ -242,11 +247,12 @@ def open_parts(
                 return False
             return True
 
-        def committed(commit_id: CommitID, key: bytes) -> bytes | None:
-            name = branches.commit(commit_id).metarange
-            return trees.get(name, key)
-
         return Withdrawer(tables, refs, staged, outcomes, committed, kept, clock)
+
+    def make_late_puts() -> "LatePuts":
+        from graveler.lake.objects.late_puts import LatePuts
+
+        return LatePuts(refs, staged, outcomes, committed, branches.commit)
 
     return RepositoryParts(
         record=record,
@@ -269,7 +275,7 @@ def open_parts(
         traces=traces,
         branches=branches,
         names=DataNames(uid, record.secret, grace / 2),
-        stager=Stager(branches, staged, clock, make_withdrawer),
+        stager=Stager(branches, staged, clock, make_withdrawer, make_late_puts),
         turns=Turns(uid, tables, branches, clock, leases, machine_queue),
         deadlines=Deadlines(clock, grace, skew),
         memos={},

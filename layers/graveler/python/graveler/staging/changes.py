@@ -2,7 +2,8 @@
 
 An item's sort key is the object's key; attribute ``record`` holds the packed record, and is absent in a tombstone. Attribute
 ``put`` distinguishes single puts, so that a put that is refused afterwards can be taken back, and no other. An item without it is
-firm. Before dropping something because an item hides it, or has replaced it, make the item firm.
+firm. Before dropping something because an item hides it, or has replaced it, make the item firm. Attribute ``replaced`` marks an
+item of a sealed token that a conditional write has replaced (:mod:`graveler.lake.objects.late_puts`).
 
 **A delete always writes a tombstone**, also over an item that is only staged: removing the item instead would race with a commit
 that has read it already (promise C1). Where several tokens hold a key, the newest counts; callers pass tokens from the newest on.
@@ -20,7 +21,7 @@ from xxhash import xxh64_intdigest
 from graveler.errors import CorruptError
 from graveler.model import RepositoryUID, Token
 from graveler.staging.partition_scan import ReadAhead
-from graveler.staging.tokens import new_token, next_token, shard_count
+from graveler.staging.tokens import Outcomes, TokenOutcome, new_token, next_token, shard_count
 from graveler.storage.limits import check_text_keys
 from graveler.storage.tables.port import (
     Absent,
@@ -42,6 +43,7 @@ PAGE: Final = 1000
 
 _MARK: Final = "put"
 _MARK_BYTES: Final = 8
+_REPLACED: Final = "replaced"
 _RECORD_TYPES: Final = frozenset((bytes, type(None)))
 
 StagedRecord = tuple[bytes, bytes | None]
@@ -64,6 +66,11 @@ class Placed(Struct, frozen=True):
     mark: bytes
     replaced: Item | None
     is_certain: bool = True
+
+    @classmethod
+    def of_batch(cls, token: Token, key: bytes, packed: bytes | None) -> "Placed":
+        """Return the put of a batch, which has no mark, and does not show what it replaced."""
+        return cls(token, key, packed, b"", None, is_certain=False)
 
     @property
     def replaced_same(self) -> bool:
@@ -104,6 +111,31 @@ class StagedChanges:
         # An adapter that got no response puts again, and then returns this very item.
         replaced, items = self._tables.replace_and_get(self._key(token, key), {**_item(packed), _MARK: mark}, keys)
         return Placed(token, key, packed, mark, replaced, replaced is None or replaced.get(_MARK) != mark), items
+
+    def put_over_and_look(
+        self, token: Token, key: bytes, packed: bytes | None, over: Item | None, keys: Sequence[Key]
+    ) -> tuple[Placed | None, list[Item | None]]:
+        """Stage one record as :meth:`put_and_look`, on condition that the item there is exactly ``over`` (None: there is none);
+        None for the put if it is not. One table write and one read."""
+        mark = random_bytes(_MARK_BYTES)
+        place = self._key(token, key)
+        put: Placed | None = Placed(token, key, packed, mark, over)
+        try:
+            self._tables.put(place, {**_item(packed), _MARK: mark}, _exactly(over))
+        except ConditionFailedError:
+            item, *items = self._tables.get_many([place, *keys])
+            if item is None or item.get(_MARK) != mark:  # an adapter that got no response puts again
+                put = None
+            return put, items
+        return put, self._tables.get_many(keys)
+
+    def items_and_outcomes(
+        self, placed: Sequence[Placed], outcomes: Outcomes
+    ) -> tuple[list[Item | None], list[TokenOutcome | None]]:
+        """Return the item where each put was made, and the outcome of its token. One table read."""
+        keys = [self._key(put.token, put.key) for put in placed]
+        items = self._tables.get_many([*keys, *(outcomes.key(put.token) for put in placed)])
+        return items[: len(keys)], list(map(outcomes.decode, items[len(keys) :]))
 
     def item(self, token: Token, key: bytes) -> Item | None:
         """Return the item staged for a key, as it is stored. One table read."""
@@ -162,8 +194,16 @@ class StagedChanges:
 
     def look(self, tokens: Sequence[Token], key: bytes) -> list[Staged | None]:
         """Return the change staged for a key under each of the tokens. One table read."""
-        items = self._tables.get_many([self._key(token, key) for token in tokens])
-        return [None if item is None else Staged(record_of(item)) for item in items]
+        return [None if item is None else Staged(record_of(item)) for item in self.items(tokens, key)]
+
+    def items(self, tokens: Sequence[Token], key: bytes) -> list[Item | None]:
+        """Return the item staged for a key under each of the tokens. One table read."""
+        return self._tables.get_many([self._key(token, key) for token in tokens])
+
+    def replaced_write(self, token: Token, key: bytes, item: Item) -> Put:
+        """Return the write that marks the item of a sealed token as replaced on a condition, in the transaction that replaces it,
+        as long as it is still there."""
+        return Put(self._key(token, key), {**item, _REPLACED: True}, _exactly(item))
 
     def put_write(self, token: Token, key: bytes, packed: bytes | None, expected: Staged | None) -> Put:
         """Return the write that stages a record in a transaction, on condition that the staged change is exactly ``expected``
@@ -318,6 +358,29 @@ def _item(packed: bytes | None) -> Item:
 
 def _as_seen(change: Staged | None) -> Condition:
     return Absent() if change is None else Matches({"record": change.packed})
+
+
+def _exactly(item: Item | None) -> Condition:
+    if item is None:
+        return Absent()
+    return Matches({"record": None, _MARK: None, _REPLACED: None, **item})
+
+
+def may_be_put_again(item: Item) -> bool:
+    """Return whether the item of a sealed token may be a late put, whose writer does not know yet that it was replaced."""
+    return _REPLACED not in item
+
+
+def is_own(item: Item | None, put: Placed) -> bool:
+    """Return whether an item is the one that a put has made, perhaps firm by now."""
+    if item is None or record_of(item) != put.packed:
+        return False
+    return item[_MARK] == put.mark if _MARK in item else put.packed is not None or not put.mark
+
+
+def is_marked_replaced(item: Item | None, put: Placed) -> bool:
+    """Return whether the item of a put was marked by the conditional write that replaced it."""
+    return item is not None and _REPLACED in item and is_own(item, put)
 
 
 def firm_write(key: Key, item: Item | None) -> Put | None:

@@ -100,11 +100,15 @@ class Outcomes:
 
     def get_many(self, tokens: tuple[Token, ...]) -> list[TokenOutcome | None]:
         """Return the known outcome of each token, or None. One table read for each 100."""
-        return [None if item is None else _decode(item) for item in self._tables.get_many([*map(self.key, tokens)])]
+        return list(map(self.decode, self._tables.get_many([*map(self.key, tokens)])))
 
     def get(self, token: Token) -> TokenOutcome | None:
         """Return the known outcome of one token, or None. One table read."""
-        item = self._tables.get(self.key(token))
+        return self.decode(self._tables.get(self.key(token)))
+
+    @staticmethod
+    def decode(item: Item | None) -> TokenOutcome | None:
+        """Return the outcome in the item at :meth:`key`; None without an item. No request. :class:`CorruptError`."""
         return None if item is None else _decode(item)
 
     def follow(self, token: Token) -> tuple[Token, TokenOutcome | None]:

@@ -1,5 +1,6 @@
 """The verb that makes a program a transaction: run."""
 
+import os
 import re
 import sys
 from functools import partial
@@ -17,7 +18,7 @@ from graveler.cli.progress import counting
 from graveler.cli.terminal import Screen
 from graveler.cli.uris import RefURI, expect_branch, parse_ref, parse_repository
 from graveler.cli.values import commit_line, count
-from graveler.errors import InvalidError, MergeConflictError
+from graveler.errors import InvalidError, MergeConflictError, NotFoundError
 from graveler.values.addresses import SCHEME, quote_ref, scheme_of, without_scheme
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ def run_(
             "--also", metavar="S3-URL", help="Another bucket of S3, s3://BUCKET[/PREFIX], to read; repeatable."
         ),
     ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The gateway's port, 0 for any free one; see `gateway`.")
+    ] = 0,
     own_keys: Annotated[
         bool, typer.Option("--own-keys", help="Leave the program its AWS keys, and accept these as the bucket's.")
     ] = False,
@@ -141,7 +145,12 @@ def run_(
     location, user = find_lake(named), user_name()
     repository = open_repository(named, uri.repository)
     subject = Program(
-        repository=uri.repository, arguments=tuple(program), buckets=buckets, also=places, keeps_keys=own_keys
+        repository=uri.repository,
+        arguments=tuple(program),
+        buckets=buckets,
+        also=places,
+        keeps_keys=own_keys,
+        port=port,
     )
     screen = Screen(sys.stderr)
     folders = _folders(folder or [], location, reads=reads, quiet=quiet)
@@ -178,6 +187,63 @@ def run_(
             screen.note(f"folder {screen.safe(str(remaining))} is left, with the files of this run")
     _say(screen, uri, end, quiet=quiet)
     raise typer.Exit(end.exit_status)
+
+
+def gateway(
+    join: Annotated[bool, typer.Option("--join", help="Join the run that GRAVELER_JOIN_TOKEN invites to.")] = False,
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[-]", help="Read the invitation from the first line of the standard input instead."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+) -> None:
+    """Serve the bucket of a run on another host, too.
+
+    A program of `graveler run` may work on several hosts, such as a driver of Spark with its executors. The environment of
+    the program has an invitation, GRAVELER_JOIN_TOKEN, which holds the run's keys: pass it on as a secret. With it, this
+    command serves the same branch on 127.0.0.1 of its host, at the same port (`graveler run --port`) and for the same keys,
+    with the rights that it has there.
+
+    It ends with the run, a few seconds later at most, with SIGTERM, or with its standard input, if that is a pipe. If a
+    gateway of the run serves on this host already, it waits, and takes its place once that has ended.
+
+    \b
+    Examples:
+      graveler run sales/main --port 4780 -- spark-submit job.py
+      graveler gateway --join &             on each other host
+      graveler gateway --join - < invitation
+    """
+    if not join:
+        raise InvalidError(
+            "write `graveler gateway --join`, on a host where executors of a run work; `graveler run` starts its own"
+        )
+    if source not in (None, "-"):
+        raise InvalidError(f"{source!r} is no source of an invitation; write - for the standard input, or nothing")
+
+    from graveler.gateway.run.environment import JOIN
+    from graveler.gateway.run.invitation import parse_invitation
+    from graveler.gateway.run.joining import serve_joined
+
+    text = sys.stdin.readline() if source else os.environ.get(JOIN, "")
+    if not text.strip():
+        raise NotFoundError(
+            f"there is no invitation to a run; set {JOIN} to what the program of `graveler run` has there, or write it to the "
+            "standard input of `graveler gateway --join -`"
+        )
+    opening = parse_invitation(text)
+    screen = Screen(sys.stderr)
+    place = screen.safe(f"{opening.mounts[0].repository}/{opening.mounts[0].ref}")
+
+    def say(sentence: str) -> None:
+        if not quiet:
+            screen.note(sentence)
+
+    serve_joined(
+        opening,
+        lambda: say(f"serving {place} at port {opening.port}"),
+        lambda: say(f"a gateway of this run serves at port {opening.port} of this host; waiting to take its place"),
+        with_input=source is None,
+    )
 
 
 def _target(target: str, ref: str | None, *, read_only: bool) -> RefURI:

@@ -17,6 +17,9 @@ HOST: Final = "127.0.0.1"
 GATEWAY: Final = "GRAVELER_GATEWAY"
 """The variable with the gateway's URL, for programs that configure their client themselves."""
 
+JOIN: Final = "GRAVELER_JOIN_TOKEN"
+"""The variable with the invitation of gateways on other hosts; its name is one of a secret."""
+
 _NO_PROXY: Final = ("NO_PROXY", "no_proxy")
 _LOCAL: Final = (HOST, "localhost", ".localhost")
 
@@ -119,10 +122,12 @@ def program_environment(
     *,
     region: str = REGION,
     destination: str = "",
+    invitation: str = "",
 ) -> dict[str, str]:
     """Return the variables of a program whose gateway listens at ``port``, made of those that it would have without one. With
     ``keys`` None the program keeps its own. ``place`` is the repository and ref that the command line takes by default, and
-    ``destination`` the text of the branch that it refuses to change (:mod:`graveler.lake.refs.run_destination`)."""
+    ``destination`` the text of the branch that it refuses to change (:mod:`graveler.lake.refs.run_destination`), and
+    ``invitation`` that of gateways on other hosts."""
     variables = dict(environment)
     for removal in REMOVALS:
         if keys is not None or not removal.credential:
@@ -138,8 +143,10 @@ def program_environment(
         variables["SPARK_SUBMIT_OPTS"] = f"{inherited} {variables['SPARK_SUBMIT_OPTS']}"
     for name in _NO_PROXY:
         variables[name] = _with_local(environment.get(name, ""))
-    for name in (LAKE, TABLES, ENDPOINT):
+    for name in (LAKE, TABLES, ENDPOINT, JOIN):
         variables.pop(name, None)
+    if invitation:
+        variables[JOIN] = invitation
     if destination:
         variables[RUN] = destination
     return {**variables, **_lake_variables(lake), REPO: place}

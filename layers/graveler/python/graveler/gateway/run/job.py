@@ -7,23 +7,25 @@ branch is committed and merged. Any other end leaves the destination as it was.
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from graveler.errors import DirtyBranchError, GravelerError, InvalidError, MergeConflictError
-from graveler.gateway.control import LakePlace, Location, Mount, Opening, S3Place, Tally
+from graveler.gateway.control import LakePlace, Location, Mount, Opening, S3Place, Tally, is_local
 from graveler.gateway.run.environment import program_environment
 from graveler.gateway.run.folders.run_folders import RunFolders
+from graveler.gateway.run.invitation import invitation_text
 from graveler.gateway.run.process import GatewayProcess, new_keys
 from graveler.gateway.run.publication import Publication, described, publish
 from graveler.gateway.run.supervision import ProgramEnd, run_to_end
 from graveler.lake.refs.hidden_branch import hidden_branch, hidden_name
 from graveler.lake.refs.run_destination import destination_text
-from graveler.model import Application, Commit
+from graveler.model import Application, Commit, Token
 
 if TYPE_CHECKING:
+    from graveler.lake.repository import OpenRepository
     from graveler.remote.any_repository import AnyRepository
 
 _VERSION: Final = 1
@@ -45,13 +47,15 @@ class Bucket(Struct, frozen=True):
 class Program(Struct, frozen=True, kw_only=True):
     """A program with its ``arguments``, of which the first is its name, and what its gateway serves besides the bucket with the
     name of the ``repository``: further ``buckets`` of the same objects, and places in S3 that are only read (``also``). With
-    ``keeps_keys``, the program has the AWS credentials of this process instead of a pair of its own."""
+    ``keeps_keys``, the program has the AWS credentials of this process instead of a pair of its own. The gateway listens at
+    ``port``; 0 stands for any free one."""
 
     repository: str
     arguments: tuple[str, ...]
     buckets: tuple[Bucket, ...] = ()
     also: tuple[S3Place, ...] = ()
     keeps_keys: bool = False
+    port: int = 0
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -149,7 +153,7 @@ def run_reading(
     opening = _opening(location, program, commit.id, by, read_only=True)
     with folders.made(), GatewayProcess(opening) as gateway:
         folders.fill(repository, commit.id)
-        end, seconds = _supervised(gateway, location, program, commit.id, "")
+        end, seconds = _supervised(gateway, location, program, commit.id)
         if end.succeeded:
             folders.stage(repository, commit.id, Tally)
     return RunEnd(program=end, seconds=seconds)
@@ -173,7 +177,8 @@ def _attempt(
             with hidden_branch(repository, publication.branch, by, name=hidden):
                 folders.fill(repository, hidden)
                 destination = destination_text(repository.identity, publication.branch)
-                end, seconds = _supervised(gateway, location, program, hidden, destination)
+                token = _open_token(repository, location, hidden)
+                end, seconds = _supervised(gateway, location, program, hidden, destination, token)
                 if not end.succeeded:
                     if terms.keep:
                         folders.stay()
@@ -184,7 +189,7 @@ def _attempt(
                 tally = folders.stage(repository, hidden, gateway.close)
                 metadata = described(program.arguments, seconds, tally, with_arguments=terms.with_arguments)
                 final = replace(publication, metadata={**metadata, **publication.metadata})
-                commit = publish(repository, hidden, final, by, keep_conflict=is_last)
+                commit = publish(repository, hidden, final, by, keep_conflict=is_last, may_be_joined=bool(token))
         except ProgramFailedError as failure:
             return RunEnd(program=failure.end, hidden=failure.kept, seconds=seconds)
     return RunEnd(program=end, commit=commit, tally=tally, seconds=seconds)
@@ -201,16 +206,32 @@ def _opening(location: Location, program: Program, ref: str, by: str, *, read_on
         keys=None if program.keeps_keys else new_keys(),
         user=by,
         also=program.also,
+        port=program.port,
     )
 
 
+def _open_token(repository: "AnyRepository", location: Location, hidden: str) -> Token:
+    """Return the open token of the hidden branch, for gateways that join; "" for a lake behind a server, where none does. One
+    table read."""
+    if not is_local(location):
+        return Token("")
+    return cast("OpenRepository", repository).parts.branches.state(hidden).open
+
+
 def _supervised(
-    gateway: GatewayProcess, location: Location, program: Program, ref: str, destination: str
+    gateway: GatewayProcess, location: Location, program: Program, ref: str, destination: str = "", token: str = ""
 ) -> tuple[ProgramEnd, float]:
     """Run the program once the gateway is ready. Return its end, and the seconds that it took."""
-    place = f"{program.repository}/{ref}"
+    port = gateway.ready()
     environment = program_environment(
-        os.environ, gateway.ready(), gateway.keys, location, place, region=gateway.region, destination=destination
+        os.environ,
+        port,
+        gateway.keys,
+        location,
+        f"{program.repository}/{ref}",
+        region=gateway.region,
+        destination=destination,
+        invitation=invitation_text(replace(gateway.opening, port=port, token=token)) if is_local(location) else "",
     )
     start = time.monotonic()
     end = run_to_end(program.arguments, environment)

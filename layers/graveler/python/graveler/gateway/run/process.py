@@ -42,6 +42,7 @@ class GatewayProcess:
 
     def __init__(self, opening: Opening) -> None:
         self._owner = os.getpid()
+        self.opening = opening
         self.keys = opening.keys
         self.region = opening.region
         with handed_on(os.environ) as (environment, descriptors):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from graveler.errors import GravelerError, MergeConflictError, NoChangesError
 from graveler.gateway.control import Tally
 from graveler.model import Application, Commit, MergeStrategies
-from graveler.requests import committing, merging
+from graveler.requests import committing, merging, staging
 from graveler.requests.base import CommitInfo
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ ARGUMENTS: Final = "graveler.run.arguments"
 SECONDS: Final = "graveler.run.seconds"
 """Keys of a commit's metadata: the program's name, its arguments as a shell takes them, and its duration. Those of what it read
 and wrote are ``graveler.run.read_objects``, ``…read_bytes``, ``…written_objects``, ``…written_bytes``, ``…deleted_objects``."""
+
+_NO_OBJECT: Final = "graveler.run/nothing"
+"""The path of no object."""
 
 
 class Publication(Struct, frozen=True, kw_only=True):
@@ -54,9 +57,16 @@ def described(arguments: tuple[str, ...], seconds: float, tally: Tally, *, with_
 
 
 def publish(
-    repository: "AnyRepository", hidden: str, terms: Publication, by: str, *, keep_conflict: bool = True
+    repository: "AnyRepository",
+    hidden: str,
+    terms: Publication,
+    by: str,
+    *,
+    keep_conflict: bool = True,
+    may_be_joined: bool = False,
 ) -> Commit | None:
-    """Commit the hidden branch and merge it; None if nothing was written. Cost: a commit and a merge.
+    """Commit the hidden branch and merge it; None if nothing was written. Cost: a commit and a merge. The commit has everything
+    that gateways acknowledged which have joined the run, if any ``may_be_joined``.
 
     Errors as of :class:`graveler.requests.merging.Merge`. The work is then to stay on the hidden branch, which is the error's
     ``kept``; a conflict has none without ``keep_conflict``.
@@ -64,7 +74,7 @@ def publish(
     info = CommitInfo(terms.message, by, terms.metadata)
     try:
         try:
-            repository.run(committing.Commit(branch=hidden, info=info))
+            _commit(repository, committing.Commit(branch=hidden, info=info), may_be_joined=may_be_joined)
         except NoChangesError:
             return None
         merge = merging.Merge(
@@ -81,3 +91,15 @@ def publish(
     except GravelerError as error:
         error.kept = hidden if keep_conflict or not isinstance(error, MergeConflictError) else ""
         raise
+
+
+def _commit(repository: "AnyRepository", commit: committing.Commit, *, may_be_joined: bool) -> None:
+    """Commit, and seal the branch in any case: a gateway that has joined acknowledges nothing from then on. A branch without
+    changes is not sealed by a commit, so it gets one that changes nothing."""
+    try:
+        repository.run(commit)
+    except NoChangesError:
+        if not may_be_joined:
+            raise
+        repository.run(staging.Delete(branch=commit.branch, objects=(_NO_OBJECT,)))
+        repository.run(commit)

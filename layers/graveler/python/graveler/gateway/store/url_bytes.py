@@ -16,7 +16,6 @@ from graveler.storage.objects.port import NotPermittedError, ObjectMissingError,
 from graveler.storage.objects.presigned import DAMAGED
 from graveler.system.retries import Retries
 
-_RETRIES: Final = Retries(attempts=5, shortest=0.1, longest=1.0)
 _TOTAL: Final = re.compile(r"bytes (?:\d+-\d+|\*)/(\d+)")
 _MD5: Final = "content-md5"
 """The only checksum that may be sent along: S3 accepts no header ``x-amz-…`` that is not signed."""
@@ -67,7 +66,8 @@ class UrlBytes(Bytes):
 class _Attempts:
     """The attempts at one request."""
 
-    def __init__(self) -> None:
+    def __init__(self, retries: Retries) -> None:
+        self._retries = retries
         self._attempt = 0
         self.are_over = False
 
@@ -76,9 +76,9 @@ class _Attempts:
         if error.had_no_effect and not self.are_over:
             return True  # as many times as there were idle connections
         self._attempt += 1
-        if self.are_over or not error.may_pass or self._attempt >= _RETRIES.attempts:
+        if self.are_over or not error.may_pass or self._attempt >= self._retries.attempts:
             return False
-        await asyncio.sleep(_RETRIES.pause(self._attempt))
+        await asyncio.sleep(self._retries.pause(self._attempt))
         return True
 
 
@@ -94,7 +94,7 @@ class _UrlRead:
         self._end = start + length
         self._url = url
         self._request = UrlRequest(f"{key}: get", "GET", url)
-        self._attempts = _Attempts()
+        self._attempts = _Attempts(client.retries)
         self._connection: HttpConnection | None = None
         self._etag = ""
 
@@ -185,7 +185,7 @@ class _UrlWriter(Writer):
         self._repeatable: list[bytes] = []
         """What was sent before, as long as it is not too much to be kept."""
         self._sent = 0
-        self._attempts = _Attempts()
+        self._attempts = _Attempts(client.retries)
         self._request: UrlRequest | None = None
         self._connection: HttpConnection | None = None
 

@@ -16,8 +16,11 @@ from graveler.gateway.store.port import PIECE
 from graveler.gateway.store.server_addresses import Origin, Proxy
 from graveler.location.environment import Network
 from graveler.remote.pools import proxy_address, proxy_of
+from graveler.storage.objects.presigned import DAMAGED
+from graveler.system.retries import Retries
 
 _CONNECT_SECONDS: Final = 10.0
+_RETRIES: Final = Retries(attempts=5, shortest=0.1, longest=1.0)
 _SILENCE_SECONDS: Final = 60.0
 _ERROR_BYTES: Final = 64 << 10
 _TAG: Final = re.compile(r"<(Code|Message)>([^<]*)</")
@@ -36,7 +39,7 @@ class UrlRequest(Struct, frozen=True):
 
 class TransferError(Exception):
     """A transfer failed: with the response ``status`` (0: there was none) and its ``headers``, and ``code`` and message of its
-    document. ``had_no_effect``: the server closed a connection that was idle until then."""
+    document. ``had_no_effect``: the server closed a connection that was idle until then; ``lasting``: no repetition helps."""
 
     def __init__(
         self,
@@ -46,23 +49,30 @@ class TransferError(Exception):
         headers: Mapping[str, str] | None = None,
         *,
         had_no_effect: bool = False,
+        lasting: bool = False,
     ) -> None:
         self.status = status
         self.code = code
         self.headers = headers or {}
         self.had_no_effect = had_no_effect
+        self._lasting = lasting
         super().__init__(message)
 
     @property
     def may_pass(self) -> bool:
         """True if the same request may succeed later."""
-        return not self.status or self.status == 429 or (self.status >= 500 and self.code != "DamagedObject")
+        if not self.status:
+            return not self._lasting
+        return self.status == 429 or (self.status >= 500 and self.code != DAMAGED)
 
 
 class UrlClient:
-    """The client for whatever servers URLs name, reached as ``network`` says. Made in an event loop, and used in it alone."""
+    """The client for servers that URLs name, reached as ``network`` says. ``silence`` is the longest wait for the next byte in
+    seconds. Made in an event loop, and used in it alone."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, retries: Retries = _RETRIES, silence: float = _SILENCE_SECONDS) -> None:
+        self.retries = retries
+        self._silence = silence
         self._context: SSLContext = create_default_context(cafile=network.certificates or None)
         self._pool = ConnectionPool(lambda origin: _proxy(network, origin))
 
@@ -82,8 +92,9 @@ class UrlClient:
                 connection = await self._pool.open(origin, self._context, _CONNECT_SECONDS)
             except TimeoutError:
                 raise TransferError(f"no connection to {origin.url} within {_CONNECT_SECONDS:g} seconds") from None
-            except (OSError, SSLError, BrokenConnectionError) as error:
-                raise TransferError(f"no connection to {origin.url} ({error})") from error
+            except (OSError, BrokenConnectionError) as error:
+                is_tls = isinstance(error, SSLError)
+                raise TransferError(f"no connection to {origin.url} ({error})", lasting=is_tls) from error
         head = head_of(request.method, target, headers)
         is_small = len(data) < PIECE
         connection.send_head(
@@ -96,15 +107,15 @@ class UrlClient:
     async def send(self, connection: HttpConnection, data: bytes) -> None:
         """Send more of a request's body, unless its response came already. :class:`TransferError`."""
         with _Exchange(connection):
-            await connection.send(data, _SILENCE_SECONDS)
+            await connection.send(data, self._silence)
 
     async def response(self, request: UrlRequest, connection: HttpConnection) -> None:
         """Wait until a successful response has begun; otherwise close the connection. :class:`TransferError`."""
         with _Exchange(connection):
-            status = await connection.response(_SILENCE_SECONDS)
+            status = await connection.response(self._silence)
             if status in (200, 201, 204, 206):
                 return
-            body = await connection.body(_ERROR_BYTES, _SILENCE_SECONDS)
+            body = await connection.body(_ERROR_BYTES, self._silence)
         headers = connection.headers
         self.release(request, connection)
         tags = {name: unescape(text) for name, text in _TAG.findall(body.decode("utf-8", "replace"))}
@@ -113,7 +124,7 @@ class UrlClient:
     async def piece(self, connection: HttpConnection) -> bytes:
         """Return the next bytes of a response's body, empty at its end. :class:`TransferError`."""
         with _Exchange(connection):
-            return await connection.piece(_SILENCE_SECONDS)
+            return await connection.piece(self._silence)
 
     def release(self, request: UrlRequest, connection: HttpConnection) -> None:
         """Keep the connection of a request for another one, if its response was read to the end; otherwise close it."""

@@ -3,7 +3,8 @@
 First, look at everything below: the open token, the sealed ones, the commit; a tombstone hides what is below it. Then one
 transaction stages the record on condition that the open token's item for the path is exactly as read, and so is the branch: head,
 open and sealed tokens. Without the second condition two writers can win, one of them in a token that a commit is taking out.
-A late write in a sealed token is not acknowledged yet, so nothing else below can have changed.
+A late write in a sealed token is not acknowledged yet, so nothing else below can have changed. If such a one is replaced, the
+transaction marks it, so that its writer does not put it again (:mod:`graveler.lake.objects.late_puts`).
 
 The transaction also marks the branch. A merge reads what is staged, and then publishes on condition of the branch; without the
 mark, it could publish another version of the object below the staged record, and neither would have seen the other.
@@ -25,9 +26,10 @@ from graveler.lake.deadline import Deadline
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.lake.settings.repository_settings import Intent
+from graveler.model import Token
 from graveler.requests.staging import ANY_OBJECT, Condition
-from graveler.staging.changes import Staged
-from graveler.storage.tables.port import ConditionFailedError, Write
+from graveler.staging.changes import Staged, may_be_put_again, record_of
+from graveler.storage.tables.port import ConditionFailedError, Item, Write
 
 Change = Callable[[bytes | None], bytes | None]
 """Takes the packed record that a branch has at a path, and returns the one to stage there, None each for no object. Raises if the
@@ -36,11 +38,12 @@ condition fails, or if there is nothing to change."""
 
 class Basis(Struct, frozen=True):
     """The contents of a branch at a path: the packed record (None: no object). ``state`` is the branch as it was then, ``top``
-    the change under its open token."""
+    the change under its open token. ``late`` is the token and the item of a put that may be too late, if the contents are its."""
 
     state: BranchState
     top: Staged | None
     packed: bytes | None
+    late: tuple[Token, Item] | None = None
 
 
 def change_on(
@@ -69,10 +72,13 @@ def look(repository: RepositoryParts, branch: str, key: bytes, *, force: bool = 
     """Return what a branch has at a key. Two table reads; unless something is staged for it, the commit, its metarange, one range
     at most. :class:`RefNotFoundError`, :class:`ForbiddenError`."""
     state = repository.branches.state(branch, Intent(direct=True, force=force))
-    staged = repository.staged.look((state.open, *state.sealed[::-1]), key)
-    newest = next((change for change in staged if change is not None), None)
-    if newest is not None:
-        return Basis(state, staged[0], newest.packed)
+    tokens = (state.open, *state.sealed[::-1])
+    for token, item in zip(tokens, repository.staged.items(tokens, key), strict=True):
+        if item is not None:
+            packed = record_of(item)
+            if token == state.open:
+                return Basis(state, Staged(packed), packed)
+            return Basis(state, None, packed, (token, item) if may_be_put_again(item) else None)
     return Basis(state, None, repository.trees.get(repository.branches.commit(state.commit_id).metarange, key))
 
 
@@ -104,17 +110,17 @@ def stage_change(
         record = change(basis.packed)
         deadline.check(f"changing {path!r} on branch {branch!r}")
         lost: UnavailableError | None = None
+        writes: list[Write] = [
+            repository.staged.put_write(basis.state.open, key, record, basis.top),
+            repository.refs.conditional_write(basis.state),
+        ]
+        if basis.late is not None:
+            writes.append(repository.staged.replaced_write(basis.late[0], key, basis.late[1]))
         try:
-            repository.tables.transact(
-                [
-                    repository.staged.put_write(basis.state.open, key, record, basis.top),
-                    repository.refs.conditional_write(basis.state),
-                    *also,
-                ]
-            )
+            repository.tables.transact([*writes, *also])
             return record
         except ConditionFailedError as error:
-            if max(error.failures) > 1:
+            if max(error.failures) >= len(writes):
                 raise
         except UnavailableError as error:
             lost = error

@@ -4,6 +4,9 @@ The order of the calls keeps promise C1: put the item, *then* read the branch an
 only if the token is still the open one. A late item stays where it is, since withdrawing it could lose an older,
 acknowledged value that it replaced.
 
+Others may have seen a late item, and replaced it on a condition. So before it is put again, its writer looks
+(:mod:`graveler.lake.objects.late_puts`); if it was replaced it is done, and is acknowledged without being put again.
+
 A refused write has no effect, whatever the reason. The read after the put decides whether a rule refuses it, and the put may have
 replaced something by then. So the put returns what it replaced, and the refusal is raised only once that is back
 (:mod:`graveler.lake.objects.withdrawal`); if this cannot be shown, the error says that the outcome is unknown. A batch does not
@@ -24,6 +27,7 @@ from graveler.staging.changes import Placed, StagedChanges, StagedRecord
 from graveler.staging.tokens import same_branch
 
 if TYPE_CHECKING:
+    from graveler.lake.objects.late_puts import LatePuts
     from graveler.lake.objects.withdrawal import Withdrawer
 
 Accept = Callable[[Settings], None]
@@ -37,12 +41,18 @@ class Stager:
     """Stages records on branches of one repository. Remembers open tokens between calls as hints, and always verifies them."""
 
     def __init__(
-        self, branches: Branches, staged: StagedChanges, clock: Clock, withdrawer: "Callable[[], Withdrawer]"
+        self,
+        branches: Branches,
+        staged: StagedChanges,
+        clock: Clock,
+        withdrawer: "Callable[[], Withdrawer]",
+        late_puts: "Callable[[], LatePuts]",
     ) -> None:
         self._branches = branches
         self._staged = staged
         self._clock = clock
         self._withdrawer = withdrawer
+        self._late_puts = late_puts
         self._open: dict[str, Token] = {}
 
     def expect(self, branch: str, *, force: bool = False) -> None:
@@ -71,7 +81,7 @@ class Stager:
 
         One record: one table write, then one table read; before that another read, if this process did not know the branch's open
         token. Several: one table read, then one table write for each 25 and one table read for each thousand. If the token turns
-        out to be sealed, once more from the start.
+        out to be sealed, once more from the start, and two reads more for one record.
 
         :class:`ForbiddenError` and :class:`RefNotFoundError`: the write has had no effect (of several thousand records, the last
         thousand at most; those before them are staged). Ensuring that costs a refused write one transaction at least.
@@ -93,14 +103,36 @@ class Stager:
         token = self._open.get(branch)
         if token is None:
             token = self._branches.state(branch, intent).open
+        self._put(branch, token, record, [], None, deadline, intent)
+
+    def _put(
+        self,
+        branch: str,
+        token: Token,
+        record: StagedRecord,
+        placed: list[Placed],
+        state: BranchState | None,
+        deadline: Deadline,
+        intent: Intent,
+    ) -> None:
+        """Stage a record under a token that was open a moment ago. ``placed`` are its puts so far, all of them too late; the
+        branch was ``state`` afterwards."""
         backoff = Backoff(self._clock)
-        placed: list[Placed] = []
         looked_at = self._branches.keys(branch)
         while True:
             try:
                 deadline.check(f"staging a change on branch {branch!r}")
-                put, items = self._staged.put_and_look(token, *record, looked_at)
-                placed.append(put)
+                put: Placed | None
+                if placed:
+                    assert state is not None
+                    repetition = self._late_puts().judge(branch, placed, state)
+                    if repetition is None:
+                        return
+                    put, items = self._staged.put_over_and_look(token, *record, repetition.over, looked_at)
+                else:
+                    put, items = self._staged.put_and_look(token, *record, looked_at)
+                if put is not None:
+                    placed.append(put)
                 state = self._seen(branch, self._branches.judge(branch, items, intent), intent)
             except (ForbiddenError, NotFoundError):
                 self._open.pop(branch, None)
@@ -113,8 +145,9 @@ class Stager:
                     raise
                 raise _unclear(branch, str(error)) from error
             if state.open == token:
-                return
-            if not _is_of(token, state):
+                if put is not None:
+                    return
+            elif not _is_of(token, state):
                 # The token is of an earlier branch of this name, which may live on under another one.
                 if not self._withdrawer().withdraw(branch, placed):
                     raise _unclear(branch, "the branch was deleted or renamed, and created again")
@@ -126,7 +159,8 @@ class Stager:
     def _stage_page(
         self, branch: str, token: Token, records: Sequence[StagedRecord], deadline: Deadline, intent: Intent
     ) -> Token:
-        """Stage a batch under a token that was open a moment ago; return the token that is open now."""
+        """Stage a batch under a token that was open a moment ago; return the token that is open now. One that was too late is
+        repeated as single puts if there have been conditional writes on the branch: four requests for each record."""
         backoff = Backoff(self._clock)
         deadline.check(f"staging {len(records):,} changes on branch {branch!r}")
         while True:
@@ -140,6 +174,10 @@ class Stager:
                 raise _unclear(branch, str(error)) from error
             if state.open == token:
                 return token
+            if _is_of(token, state) and state.conditional:
+                for record in records:
+                    self._put(branch, state.open, record, [Placed.of_batch(token, *record)], state, deadline, intent)
+                return state.open
             if not _is_of(token, state) and not self._withdrawer().is_gone(token):
                 raise _unclear(branch, "the branch was renamed, and created again")
             token = state.open
