@@ -21,6 +21,44 @@ def get(key, bucket="sales"):
     return s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
 """
 
+JOINING = """
+import json
+from msgspec.structs import replace
+from graveler.gateway.run.invitation import invitation_text, parse_invitation
+import socket
+with socket.create_server(("127.0.0.1", 0)) as probe:
+    port = probe.getsockname()[1]
+token = os.environ["GRAVELER_JOIN_TOKEN"]
+def joined(token, **options):
+    environment = {**os.environ, **json.loads(os.environ.get("OTHER_HOST", "{}")), "GRAVELER_JOIN_TOKEN": token}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "graveler", "gateway", "--join"], env=environment, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True, start_new_session=True, **options,
+    )
+    return process, process.stderr.readline().rstrip()
+waiting, sentence = joined(token, stdin=subprocess.PIPE)
+print(sentence.partition("; ")[2])
+waiting.stdin.close()
+print(waiting.wait())
+idle, _ = joined(token, stdin=subprocess.DEVNULL)
+process, sentence = joined(invitation_text(replace(parse_invitation(token), port=port)), stdin=subprocess.DEVNULL)
+print(sentence.partition(" ")[0])
+there = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
+put("a", "here")
+there.put_object(Bucket="sales", Key="b", Body=there.get_object(Bucket="sales", Key="a")["Body"].read() + b" and there")
+for first, second in ((s3, there), (there, s3)):
+    upload = {"Bucket": "sales", "Key": f"large-{first is s3}"}
+    upload["UploadId"] = first.create_multipart_upload(**upload)["UploadId"]
+    parts = []
+    for number, client in ((1, second), (2, first)):
+        part = client.upload_part(**upload, PartNumber=number, Body=bytes([48 + number]) * (5 << 20))
+        parts.append({"PartNumber": number, "ETag": part["ETag"]})
+    second.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+print(json.dumps([[process.pid, idle.pid], port, os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]]))
+"""
+"""A program that starts gateways that join its run: some that wait for the port, and one at another port, through which it works.
+It says at last which processes they are, the other port, and the keys. ``OTHER_HOST`` has variables that their hosts have."""
+
 
 def program(text: str) -> tuple[str, ...]:
     """The words of a Python program that puts and gets objects."""

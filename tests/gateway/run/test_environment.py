@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graveler.gateway.control import REGION, KeyPair
-from graveler.gateway.run.environment import REMOVALS, SETTINGS, program_environment
+from graveler.gateway.run.environment import REMOVALS, SETTINGS, leave_program, program_environment
 from graveler.lake.opening.location import AwsLake, FolderLake
 from graveler.location.environment import Network, ServedLake
 
@@ -49,6 +49,14 @@ def test_a_program_that_keeps_its_keys_keeps_all_that_belongs_to_them() -> None:
     assert variables.items() >= own.items()
     assert variables["AWS_ENDPOINT_URL_S3"] == "http://127.0.0.1:1"
     assert "AWS_SKIP_SIGNATURE" not in variables
+
+
+def test_a_gateway_among_the_programs_leaves_its_variables() -> None:
+    variables = program_environment({"PATH": "/bin"}, 4711, KEYS, FOLDER, "sales/tx-1")
+    variables["AWS_ACCESS_KEY_ID"] = "AKIA"  # the host's
+    leave_program(variables, 4711, KEYS, REGION)
+    assert variables["AWS_ACCESS_KEY_ID"] == "AKIA"
+    assert not {"AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3", "AWS_REGION"} & variables.keys()
 
 
 @pytest.mark.parametrize(

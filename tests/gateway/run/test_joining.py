@@ -8,6 +8,7 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
+from unittest.mock import patch
 
 import boto3
 import pytest
@@ -20,7 +21,7 @@ from graveler.gateway.run.invitation import invitation_text, parse_invitation
 from graveler.gateway.run.joining import serve_joined
 from graveler.lake.opening.location import AwsLake
 from tests.cli.support import run
-from tests.gateway.run.support import Place, is_alive, program
+from tests.gateway.run.support import JOINING, Place, is_alive, program
 from tests.support.patience import PATIENCE
 
 OPENING = Opening(
@@ -31,45 +32,9 @@ OPENING = Opening(
     token="t-1",
 )
 
-PROGRAM = """
-from msgspec.structs import replace
-from graveler.gateway.run.invitation import invitation_text, parse_invitation
-import socket
-with socket.create_server(("127.0.0.1", 0)) as probe:
-    port = probe.getsockname()[1]
-token = os.environ["GRAVELER_JOIN_TOKEN"]
-def joined(token, **options):
-    environment = {**os.environ, "GRAVELER_JOIN_TOKEN": token}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "graveler", "gateway", "--join"], env=environment, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, text=True, start_new_session=True, **options,
-    )
-    return process, process.stderr.readline().rstrip()
-waiting, sentence = joined(token, stdin=subprocess.PIPE)
-print(sentence.partition("; ")[2])
-waiting.stdin.close()
-print(waiting.wait())
-idle, _ = joined(token, stdin=subprocess.DEVNULL)
-process, sentence = joined(invitation_text(replace(parse_invitation(token), port=port)), stdin=subprocess.DEVNULL)
-print(sentence.partition(" ")[0])
-there = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
-put("a", "here")
-there.put_object(Bucket="sales", Key="b", Body=there.get_object(Bucket="sales", Key="a")["Body"].read() + b" and there")
-for first, second in ((s3, there), (there, s3)):
-    upload = {"Bucket": "sales", "Key": f"large-{first is s3}"}
-    upload["UploadId"] = first.create_multipart_upload(**upload)["UploadId"]
-    parts = [
-        {"PartNumber": number, "ETag": client.upload_part(**upload, PartNumber=number, Body=b"1" * 10)["ETag"]}
-        for number, client in ((1, second), (2, first))
-    ]
-    second.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
-import json
-print(json.dumps([[process.pid, idle.pid], port, os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]]))
-"""
-
 
 def test_a_gateway_joins_and_ends_with_the_run(place: Place) -> None:
-    end = place.run("sales/main", "--", *program(PROGRAM))
+    end = place.run("sales/main", "--", *program(JOINING))
     assert end.code == 0, end.err
     *lines, last = end.out.splitlines()
     assert lines == ["waiting to take its place", "0", "serving"]
@@ -98,16 +63,20 @@ def test_a_gateway_joins_and_ends_with_the_run(place: Place) -> None:
         for pid in filter(is_alive, pids):
             os.kill(pid, signal.SIGKILL)
     assert (place.read("a"), place.read("b")) == ("here", "here and there")
-    assert place.read("large-True") == place.read("large-False") == "1" * 20
+    assert place.read("large-True") == place.read("large-False") == "1" * (5 << 20) + "2" * (5 << 20)
     assert place.branches() == ["main"]
 
 
 def test_an_invitation_crosses_whole() -> None:
-    text = invitation_text(OPENING)
+    with patch.dict(
+        os.environ, {"AWS_REGION": "eu-west-3", "AWS_ENDPOINT_URL_S3": "http://s3", "AWS_ENDPOINT_URL": ""}
+    ):
+        text = invitation_text(OPENING)
     opening = parse_invitation(f"{text}\n")
     assert (opening.keys, opening.mounts, opening.port, opening.token) == (OPENING.keys, OPENING.mounts, 4780, "t-1")
     location = opening.lake.location
     assert isinstance(location, AwsLake)
+    assert (location.region, location.s3_endpoint_url) == ("eu-west-3", "http://s3")
     assert location.cache.name == "lake-1"
     assert "ada" not in str(location.cache)  # the cache of another host's user
     assert "hush" not in repr(opening)

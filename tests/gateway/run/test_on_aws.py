@@ -1,14 +1,19 @@
 """Runs on a lake on S3 and DynamoDB: the gateway has the rights of the runner, and the program has none of them."""
 
+import json
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import graveler
 from graveler.sdk.lake import open_lake
-from tests.gateway.run.support import Place, program
+from tests.gateway.run.support import JOINING, Place, is_alive, program
+from tests.storage.adapters import CREDENTIALS
 from tests.support.lakes_on_aws import new_lake_on_aws
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.ci
 
@@ -73,3 +78,17 @@ def test_a_folder_is_filled_and_staged(aws: "tuple[Place, graveler.Branch]", tmp
     assert len(list(main.objects(prefix="tables/"))) == 19
     assert main.get_commit().metadata["graveler.run.written_objects"] == "1"
     assert not data.exists()
+
+
+def test_a_gateway_that_joins_writes_into_the_same_run(aws: "tuple[Place, graveler.Branch]") -> None:
+    place, main = aws
+    variables = {**place.environment, "OTHER_HOST": json.dumps(CREDENTIALS)}
+    end = replace(place, environment=variables).run("sales/main", "--", *program(JOINING))
+    assert end.code == 0, end.err
+    paths = [entry.path for entry in main.objects()]
+    assert paths == ["a", "b", "large-False", "large-True", "seed"]
+    (pids, *_) = json.loads(end.out.splitlines()[-1])
+    waited = time.monotonic() + PATIENCE
+    while any(map(is_alive, pids)):
+        assert time.monotonic() < waited
+        time.sleep(0.1)

@@ -3,7 +3,7 @@
 ``AWS_ENDPOINT_URL`` is not among them: it would send the program's DynamoDB and STS to the gateway, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Final
 
 from msgspec import Struct
@@ -133,12 +133,7 @@ def program_environment(
         if keys is not None or not removal.credential:
             for name in removal.names:
                 variables.pop(name, None)
-    values = {"url": url_of(port), "port": str(port), "region": region}
-    if keys is not None:
-        values |= {"key": keys.id, "secret": keys.secret}
-    for setting in SETTINGS:
-        if keys is not None or not setting.credential:
-            variables[setting.name] = setting.value.format_map(values)
+    variables |= _settings(port, keys, region)
     if inherited := environment.get("SPARK_SUBMIT_OPTS"):
         variables["SPARK_SUBMIT_OPTS"] = f"{inherited} {variables['SPARK_SUBMIT_OPTS']}"
     for name in _NO_PROXY:
@@ -150,6 +145,25 @@ def program_environment(
     if destination:
         variables[RUN] = destination
     return {**variables, **_lake_variables(lake), REPO: place}
+
+
+def _settings(port: int, keys: KeyPair | None, region: str) -> dict[str, str]:
+    values = {"url": url_of(port), "port": str(port), "region": region}
+    if keys is not None:
+        values |= {"key": keys.id, "secret": keys.secret}
+    return {
+        setting.name: setting.value.format_map(values)
+        for setting in SETTINGS
+        if keys is not None or not setting.credential
+    }
+
+
+def leave_program(environment: MutableMapping[str, str], port: int, keys: KeyPair | None, region: str) -> None:
+    """Remove the variables that lead to a gateway from the environment of its program, for another gateway that was started
+    there: it asks S3 itself."""
+    for name, value in _settings(port, keys, region).items():
+        if environment.get(name) == value:
+            del environment[name]
 
 
 def _with_local(no_proxy: str) -> str:

@@ -2,6 +2,7 @@
 so it is a secret."""
 
 import dataclasses
+import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from msgspec.structs import replace
@@ -12,10 +13,22 @@ from graveler.gateway.control import Invitation, LakePlace, Opening, line_of, pa
 from graveler.gateway.run.environment import JOIN
 from graveler.lake.opening.location import AwsLake
 from graveler.location.environment import cache_folder
+from graveler.storage.aws_configuration import region_of
 
 
 def invitation_text(opening: Opening) -> str:
-    """Return the text of the invitation to serve as ``opening`` says, which names the port."""
+    """Return the text of the invitation to serve as ``opening`` says, which names the port. Region and endpoints of a lake on AWS
+    are those of this process, wherever its environment names them."""
+    location = opening.lake.aws
+    if location is not None:
+        s3, dynamodb, both = (os.environ.get(f"AWS_ENDPOINT_URL{service}") for service in ("_S3", "_DYNAMODB", ""))
+        location = dataclasses.replace(
+            location,
+            region=region_of(location.region) or os.environ.get("AWS_DEFAULT_REGION") or None,
+            s3_endpoint_url=location.s3_endpoint_url or s3 or both or None,
+            dynamodb_endpoint_url=location.dynamodb_endpoint_url or dynamodb or both or None,
+        )
+        opening = replace(opening, lake=LakePlace.of(location))
     return urlsafe_b64encode(line_of(Invitation(version=__version__, opening=opening))).decode()
 
 

@@ -17,6 +17,7 @@ from graveler.gateway.control import Opening
 from graveler.gateway.exchange import SERVER
 from graveler.gateway.joined_run import WATCH_SECONDS
 from graveler.gateway.process import HOST, RunIsOverError, serve, signers_of
+from graveler.gateway.run.environment import leave_program
 from graveler.gateway.store.s3_signature import Keys, S3Signer
 from graveler.server.listening import listening_port
 
@@ -43,6 +44,7 @@ def serve_joined(
     ends, if that is a pipe. The process ends then. If a gateway of the run serves here already, wait until it has ended, and
     return if that was the end of the run. :class:`UnavailableError` if the run is over from the beginning, or the port belongs to
     somebody else."""
+    leave_program(os.environ, opening.port, opening.keys, opening.region)
     if with_input:
         mode = os.fstat(0).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
