@@ -240,7 +240,7 @@ acceptance: setup deploy-tools spark-tools  ## deploy to an AWS account, check t
 	@test -n "$(REGION)" || { echo "which region? make acceptance REGION=eu-central-1"; exit 2; }
 	@$(BIN)/python -m infra.acceptance --region '$(REGION)' $(ACCEPTANCE)
 
-SOAKED := $(addprefix tests/,aws history ingest lake operations retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py server/test_killed_workers.py server/test_serve.py storage/test_living_writers.py storage/test_sharing.py clients/test_schemathesis.py gateway/clients/test_many_writers.py)
+SOAKED := $(addprefix tests/,aws history ingest lake operations retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py server/test_killed_workers.py server/test_serve.py storage/test_living_writers.py storage/test_sharing.py clients/test_schemathesis.py gateway/campaigns gateway/clients/test_many_writers.py gateway/run/test_killed_runs.py)
 
 soak: soak-spark soak-tests soak-recipes soak-mutations  ## the long campaigns: faults, interleavings, processes, merges, histories
 
@@ -263,6 +263,9 @@ soak-spark soak-tests: export GRAVELER_MEMORY_RECORDS ?= 3000000
 soak-spark soak-tests: export GRAVELER_INGEST_EVENTS ?= 4000
 soak-spark soak-tests: export GRAVELER_EXECUTIONS ?= 10000
 soak-spark soak-tests: export GRAVELER_S3_COMMITS ?= 50
+soak-spark soak-tests: export GRAVELER_RUN_KILLS ?= 200
+soak-spark soak-tests: export GRAVELER_SERVE_KILLS ?= 50
+soak-spark soak-tests: export GRAVELER_GATEWAY_FAULTS ?= 2000
 
 soak-spark: setup spark-tools  ## the part of `make soak` on Spark 4, and all tests of Spark on 3.5 too
 	@$(SPARK_VENV)/bin/python -m pytest -v -n 2 --dist loadfile --hypothesis-seed=$(SEED) tests/spark

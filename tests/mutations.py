@@ -116,7 +116,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C2",
         "uploads in parts that a program has not completed are aborted at its end",
         "gateway/multipart.py",
-        "abort_upload(opened.parts, branch, record.path, record.upload_id)",
+        "abort_upload(opened, branch, record.path, record.upload_id)",
         "pass",
         "gateway/test_closing.py::test_nothing_is_staged_and_no_upload_is_pending_after_the_end",
     ),

@@ -13,6 +13,7 @@ from hashlib import md5
 from pathlib import Path
 from random import Random
 
+import pytest
 from msgspec import Struct
 
 from graveler.access.keys import Keys
@@ -74,6 +75,7 @@ def kill_all(process: int) -> None:
             continue
 
 
+@pytest.mark.ci
 def test_a_killed_server_loses_nothing_that_it_has_acknowledged(tmp_path: Path) -> None:
     random = Random(seed())
     with create_folder_lake(tmp_path / "lake") as lake:

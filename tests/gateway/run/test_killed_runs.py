@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.retention.garbage import Garbage
 from tests.gateway.run.support import Place, Run, is_alive
@@ -48,6 +50,7 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.ci
 def test_a_killed_run_is_published_whole_or_not_at_all(place: Place) -> None:
     random = Random(seed())
     began = time.monotonic()
