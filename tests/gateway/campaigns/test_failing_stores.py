@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 import pytest
 
@@ -70,14 +71,11 @@ class Model:
 
 
 @pytest.fixture
-def proxies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[AwsLake, AwsLake, FaultyProxy, FaultyProxy]]:
+def proxies(tmp_path: Path) -> Iterator[tuple[AwsLake, AwsLake, FaultyProxy, FaultyProxy]]:
     """A lake as it is, and through a proxy in front of the store and of the table."""
     variables, place = new_lake_on_aws("faulty", tmp_path / "cache")
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
     with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, variables))
         store = stack.enter_context(FaultyProxy(place["s3_endpoint_url"]))
         table = stack.enter_context(FaultyProxy(place["dynamodb_endpoint_url"]))
 

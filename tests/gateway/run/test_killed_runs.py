@@ -21,6 +21,8 @@ from tests.support.waiting import ClockAhead
 
 KILLS = int(os.environ.get("GRAVELER_RUN_KILLS", "1"))
 OBJECTS = 8
+PUBLICATION = 0.4
+"""Seconds for which runs publish, more or less."""
 VICTIMS = ("program", "gateway", "runner", "program and gateway", "runner and gateway", "runner and program")
 PROGRAM = """
 for number in $(seq "$2"); do
@@ -45,6 +47,13 @@ def processes(runner: int) -> dict[str, int]:
     return alive
 
 
+def await_publication(run: Run) -> None:
+    """Wait until the program of a run has ended, or the run."""
+    for is_running in (False, True):
+        while run.process.poll() is None and ("program" in processes(run.process.pid)) == is_running:
+            time.sleep(0.005)
+
+
 def kill(pid: int) -> None:
     with suppress(ProcessLookupError):  # it has ended
         os.kill(pid, signal.SIGKILL)
@@ -61,6 +70,9 @@ def test_a_killed_run_is_published_whole_or_not_at_all(place: Place) -> None:
     for number in range(1, KILLS + 1):
         victims, moment = random.choice(VICTIMS), random.uniform(0.1, 0.9) * duration
         run = start(place, number)
+        if "program" not in victims and random.random() < 0.5:
+            moment = random.uniform(0.0, PUBLICATION)
+            await_publication(run)
         time.sleep(moment)
         alive, killed = processes(run.process.pid), set[str]()
         while run.process.poll() is None and not (killed := set(victims.split(" and ")) & alive.keys()):
