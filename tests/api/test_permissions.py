@@ -35,6 +35,7 @@ READING_POSTS = frozenset(
 WRITING_GETS = frozenset(
     (
         "getPhysicalAddress",
+        "listUploadParts",
         "stageObjectAllowed",
     )
 )

@@ -10,12 +10,14 @@ from unittest.mock import patch
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 import graveler
 from graveler.access.keys import Keys
 from graveler.access.permissions import Role
 from graveler.lake.opening.folder import open_folder_lake
 from tests.gateway.run.support import Place, program
+from tests.gateway.support import code_of
 from tests.server.support import Running, running
 
 
@@ -129,17 +131,6 @@ except Exception as error: print("AccessDenied" in str(error))
 
 
 @pytest.mark.ci
-def test_folders_have_the_files_of_a_prefix(server: Running, folder: Place, tmp_path: Path) -> None:
-    main = folder.sales.branch("main")
-    main.object("tables/x").upload("1")
-    main.commit("x")
-    script = f"cat {tmp_path}/data/x && echo two > {tmp_path}/data/y"
-    end = served(server).run("sales/main", "--folder", f"{tmp_path}/data=tables", "--", "sh", "-c", script)
-    assert (end.code, end.out) == (0, "1"), end.err
-    assert folder.read("tables/y") == "two\n"
-
-
-@pytest.mark.ci
 def test_without_its_server_a_gateway_is_unavailable_and_nothing_is_published(tmp_path: Path) -> None:
     with graveler.create(tmp_path / "lake", user="bob") as lake:
         lake.repository("sales").create()
@@ -232,3 +223,22 @@ def test_a_folder_is_filled_and_staged(server: Running, folder: Place, tmp_path:
     assert [entry.path for entry in main.objects(prefix="tables/")] == ["tables/0", "tables/2"]
     assert main.get_commit().metadata["graveler.run.written_objects"] == "1"
     assert not data.exists()
+
+
+@pytest.mark.ci
+def test_bytes_that_are_gone_or_damaged_are_named_without_their_url(server: Running, variables: None) -> None:
+    with graveler.open(server.url) as lake, lake.repository("sales").branch("main").gateway() as gateway:
+        s3 = boto3.client("s3", **gateway.client_options)
+        for key, status, code in (("lost", 403, "InvalidObjectState"), ("cut", 500, "InternalError")):
+            s3.put_object(Bucket="sales", Key=key, Body=b"x" * 100)
+            address = lake.repository("sales").branch("main").object(key).stat().address
+            file = server.lake / "objects" / address.removeprefix("local://")
+            if key == "lost":
+                file.unlink()
+            else:
+                file.write_bytes(b"x")
+            with pytest.raises(ClientError) as error:
+                s3.get_object(Bucket="sales", Key=key)
+            assert code_of(error.value) == (status, code)
+            assert "Signature" not in str(error.value)
+            s3.delete_object(Bucket="sales", Key=key)

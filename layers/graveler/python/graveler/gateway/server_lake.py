@@ -23,7 +23,7 @@ from graveler.remote.connection import Connection, Query, ServerRetries, branch_
 from graveler.remote.lake import RemoteLake
 from graveler.remote.opening import connect
 from graveler.remote.repository import RemoteRepository
-from graveler.remote.transfers import condition_headers
+from graveler.remote.transfers import Transfers, condition_headers
 from graveler.requests.staging import Condition, Copy
 from graveler.storage.objects.port import StoredPart
 from graveler.tree.record import MakeBrief
@@ -53,13 +53,14 @@ class _ReadUrl(Struct, frozen=True):
 
 class ServerRepository(RemoteRepository):
     """A repository behind a server: what handlers of S3's requests use of :class:`graveler.lake.repository.OpenRepository`.
-    One object serves one request: ``urls`` are those that were signed for that, by address."""
+    One object serves one request, and has the URLs that were signed for that. All those of one repository share ``transfers``."""
 
     clock = SystemClock()
 
-    def __init__(self, connection: Connection, name: str, urls: dict[str, str]) -> None:
+    def __init__(self, connection: Connection, name: str, transfers: Transfers) -> None:
         super().__init__(connection, name)
-        self._urls = urls
+        self._transfers = transfers  # which know what the server can do
+        self._urls: dict[str, str] = {}
 
     @property
     def created(self) -> int:
@@ -68,12 +69,16 @@ class ServerRepository(RemoteRepository):
 
     @property
     def namespace(self) -> UrlObjects:
-        """The objects of the repository. No request."""
-        return UrlObjects(f"{self._connection.shown_url}/{self._name}", lambda _, key: self._urls[key], self._part_url)
+        """The parts of the repository's uploads. No request."""
+        return self._objects(f"{self._connection.shown_url}/{self._name}")
 
     def store_at(self, address: str) -> tuple[UrlObjects, str]:
         """Return the store with an address that :meth:`new_address` or :meth:`stat_to_read` returned, and its key. No request."""
-        return self.namespace, address
+        namespace, _, key = address.rpartition("/")
+        return self._objects(namespace), key
+
+    def _objects(self, namespace: str) -> UrlObjects:
+        return UrlObjects(namespace, lambda _, key: self._urls[f"{namespace}/{key}"], self._part_url)
 
     def new_address(self, branch: str, path: str) -> str:
         """Return an address for a new object, of which the URL is at hand then. One request."""
@@ -230,10 +235,12 @@ class ServerLake(RemoteLake):
     def __init__(self, location: ServedLake) -> None:
         super().__init__(connect(location, _RETRIES))
         self._read_urls = ReadUrls()
+        self._transfers: dict[str, Transfers] = {}
 
     def repository(self, name: str) -> ServerRepository:
         """Return the repository of this name. No request."""
-        return ServerRepository(self._connection, name, {})
+        transfers = self._transfers.setdefault(name, Transfers(self._connection, name))
+        return ServerRepository(self._connection, name, transfers)
 
     def with_recent_repository(self, name: str, work: Callable[[ServerRepository], R]) -> R:
         """Call ``work`` with the repository of this name and return its result. No request but those of the work."""

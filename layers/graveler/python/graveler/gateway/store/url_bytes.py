@@ -6,6 +6,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from graveler.errors import BusyError, CorruptError, GravelerError, UnavailableError
 from graveler.gateway.store.connection_pool import REPEATABLE
 from graveler.gateway.store.http_connection import HttpConnection
@@ -92,8 +94,7 @@ class _UrlRead:
         self._key = key
         self._position = start
         self._end = start + length
-        self._url = url
-        self._request = UrlRequest(f"{key}: get", "GET", url)
+        self._request = UrlRequest(f"{namespace}/{key}: get", "GET", url)
         self._attempts = _Attempts(client.retries)
         self._connection: HttpConnection | None = None
         self._etag = ""
@@ -131,7 +132,7 @@ class _UrlRead:
         headers = {"range": f"bytes={self._position}-{self._end - 1}"}
         if self._etag:
             headers["if-match"] = self._etag
-        self._request = UrlRequest(f"{self._key}: get", "GET", self._url, headers)
+        self._request = replace(self._request, headers=headers)
         connection = await self._client.begin(self._request, b"")
         await self._client.response(self._request, connection)
         try:
@@ -150,14 +151,14 @@ class _UrlRead:
             if total is not None and int(total[1]) < self._end:
                 raise too_short(self._namespace, self._key, int(total[1]), self._end)
         elif self._position or not length.isdecimal() or int(length) != self._end:
-            raise UnavailableError(f"{self._key}: get: the store ignores the range of a request")
+            raise UnavailableError(f"{self._request.subject}: the store ignores the range of a request")
 
     async def _pause(self, error: TransferError) -> None:
         if not await self._attempts.pause(error):
             if error.status == 416:
                 total = _TOTAL.fullmatch(error.headers.get("content-range", ""))
                 raise too_short(self._namespace, self._key, int(total[1]) if total else 0, self._end) from None
-            raise _explained(error, "get", self._namespace, self._key) from error
+            raise _explained(error, self._request, self._namespace, self._key) from error
 
 
 class _UrlWriter(Writer):
@@ -218,7 +219,7 @@ class _UrlWriter(Writer):
         sent before, unless it was too much to be kept."""
         if self._request is None:
             url = await self._find_url()
-            self._request = UrlRequest(f"{self._key}: put", "PUT", url, self._headers, self._length)
+            self._request = UrlRequest(f"{self._namespace}/{self._key}: put", "PUT", url, self._headers, self._length)
         while True:
             try:
                 return await self._attempt(self._request, data, is_last=is_last)
@@ -226,7 +227,7 @@ class _UrlWriter(Writer):
                 await self.abort()
                 self._attempts.are_over = self._sent > REPEATABLE
                 if not await self._attempts.pause(error):
-                    raise _explained(error, "put", self._namespace, self._key, self._upload_id) from error
+                    raise _explained(error, self._request, self._namespace, self._key, self._upload_id) from error
 
     async def _attempt(self, request: UrlRequest, data: bytes, *, is_last: bool) -> Mapping[str, str]:
         if self._connection is None:
@@ -251,9 +252,11 @@ class _UrlWriter(Writer):
         return {}
 
 
-def _explained(error: TransferError, verb: str, namespace: str, key: str, upload_id: str = "") -> GravelerError:
+def _explained(
+    error: TransferError, request: UrlRequest, namespace: str, key: str, upload_id: str = ""
+) -> GravelerError:
     """Return the error of the lake for a transfer that failed for good."""
-    subject = f"{namespace}/{key}: {verb}: {error}"
+    subject = f"{request.subject}: {error}"
     if error.status == 404:
         return UploadMissingError(namespace, key, upload_id) if upload_id else ObjectMissingError(namespace, key)
     if error.code == DAMAGED:
