@@ -1,8 +1,10 @@
 """Runs of programs that know only files: all of what they change is published, or none."""
 
+import os
 import random
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,15 @@ def test_a_makefile_that_fails_is_not(seeded: Place, tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
+def test_a_program_that_is_killed_is_not_published(seeded: Place, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    end = seeded.run("sales/main", "--folder", f"{data}=reports", "--", "sh", "-c", f"make -s -C {data}; kill -9 $$")
+    assert end.code == 137
+    assert not data.exists()
+    assert reports(seeded) == SEED
+
+
+@pytest.mark.ci
 def test_what_cannot_be_published_is_left(seeded: Place, tmp_path: Path) -> None:
     data = tmp_path / "data"
     end = seeded.run(
@@ -148,23 +159,46 @@ def test_an_interrupted_run_leaves_nothing(seeded: Place, tmp_path: Path) -> Non
     assert reports(seeded) == SEED
 
 
+def processes_of(runner: int) -> dict[str, int]:
+    """The runner and the gateway of a run, as far as they are there."""
+    processes = {"runner": runner}
+    with suppress(FileNotFoundError):
+        for child in Path(f"/proc/{runner}/task/{runner}/children").read_text(encoding="utf-8").split():
+            is_gateway = b"graveler.gateway" in Path(f"/proc/{child}/cmdline").read_bytes()
+            if is_gateway:
+                processes["gateway"] = int(child)
+    return processes
+
+
 @pytest.mark.ci
-def test_a_run_that_is_killed_at_any_moment_is_published_whole_or_not_at_all(seeded: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize("victims", [("runner",), ("gateway",), ("runner", "gateway")], ids="+".join)
+def test_a_run_that_is_killed_at_any_moment_is_published_whole_or_not_at_all(
+    seeded: Place, tmp_path: Path, victims: tuple[str, ...]
+) -> None:
     main = seeded.sales.branch("main")
     moments, base = random.Random(7), main.get_commit().id
     published, duration = 0, 0.0
-    for number in range(40):
+    for number in range(50):
         data = tmp_path / str(number)
         begin = time.monotonic()
         run = seeded.start("sales/main", "--folder", f"{data}=reports", "--", "make", "-s", "-C", str(data))
         if number:
             time.sleep(moments.uniform(duration / 4, duration * 1.1))
-            run.signal(signal.SIGKILL)
-        assert run.end().code in (0, -signal.SIGKILL)
+            processes = processes_of(run.process.pid)
+            for victim in victims:
+                with suppress(KeyError, ProcessLookupError):  # it has not begun, or has ended
+                    os.kill(processes[victim], signal.SIGKILL)
+        end = run.end()
         duration = duration or time.monotonic() - begin  # the first one is not killed
         objects = reports(seeded)
-        assert objects in (SEED, MADE)
+        assert objects in (SEED, MADE), end
+        if end.code == 0:
+            assert objects == MADE
+        elif end.code > 0:
+            assert objects == SEED, end
         if objects == MADE:
             published += 1
             main.hard_reset(base)
-    assert 0 < published < 40
+        elif end.code > 0:
+            assert data.exists() == (f"folder {data} is left" in end.err), end
+    assert 0 < published < 50

@@ -51,7 +51,7 @@ class FolderFilling:
         its like; errors of reading. After an error some files are there.
         """
         prefix = self._place.prefix
-        names = FileNames.below(self._place.folder, frozenset())
+        names = FileNames.below(Path(self._root), frozenset())
         left_out = unwritable(self._objects, prefix, names)
         problems = [(path, reason) for path, reason in left_out.items() if reason != IS_MARKER]
         if problems:
