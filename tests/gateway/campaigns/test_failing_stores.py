@@ -6,6 +6,7 @@ no body that was cut, or is another's, is taken for whole.
 
 import http.client
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -129,3 +130,22 @@ def test_nothing_acknowledged_is_lost_where_store_and_table_fail(
     for key, values in model.values.items():
         assert there.get(key) in values, f"{key}, seed {seed()}"
     print(f"seed {seed()}: {dict(statuses)}")  # noqa: T201
+
+
+@pytest.mark.ci
+def test_a_table_that_stays_throttled_is_a_503_that_clients_repeat(
+    proxies: tuple[AwsLake, AwsLake, FaultyProxy, FaultyProxy],
+) -> None:
+    _, faulty, _, table = proxies
+    mount = Mount(bucket="sales", repository="sales", ref="main")
+    with running_gateway(faulty, mount, environment=dict(os.environ)) as gateway:
+        caller = Caller(gateway.port)
+        assert caller.send("PUT", "/sales/a", b"x").status == 200
+        table.begin(lambda *_: dynamodb_reply("ThrottlingException"))
+        for method in ("PUT", "GET"):
+            began = time.monotonic()
+            answer = caller.send(method, "/sales/a", b"y" if method == "PUT" else b"")
+            assert (answer.status, b"<Code>SlowDown</Code>" in answer.body) == (503, True), answer
+            print(f"{method} after {time.monotonic() - began:.1f} s")  # noqa: T201
+        table.begin(lambda *_: None)
+        assert caller.send("GET", "/sales/a").body in (b"x", b"y")
