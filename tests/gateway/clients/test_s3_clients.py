@@ -28,7 +28,7 @@ RUN_ON: Final = {
     "aws": ("deltalake", "pyarrow"),
 }
 SERVED_BY: Final = {
-    "http-folder": ("deltalake", "duckdb", "pyarrow", "rclone", "s5cmd"),
+    "http-folder": ("deltalake", "duckdb", "s5cmd"),
     "tls-folder": ("obstore",),
     "http-aws": (),
     "tls-aws": (),

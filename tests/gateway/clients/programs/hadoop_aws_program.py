@@ -120,9 +120,9 @@ class Files:
         """More files than S3 lists at once, and deletes at once, are renamed with their folder and removed."""
         quick = {"fs_s3a_create_performance": "true"}
         with ThreadPoolExecutor(8) as threads:
-            for _ in threads.map(lambda number: self.write(f"many/é {number:04}", b"", **quick), range(FILES)):
+            for _ in threads.map(lambda number: self.write(f"many/é +%&< {number:04}", b"", **quick), range(FILES)):
                 pass
-        expected = [f"é {number:04}" for number in range(FILES)]
+        expected = [f"é +%&< {number:04}" for number in range(FILES)]
         assert self.names("many") == expected
         assert self.files.rename(self.path("many"), self.path("renamed"))
         assert not self.files.exists(self.path("many"))
