@@ -1,8 +1,9 @@
 """``python -m bench.gateway``: the S3 gateway beside its store directly, and beside a bare relay (:mod:`bench.bare_relay`).
 
-The store is :mod:`bench.s3_like`, so its part of the time is small; ``--delay 20`` makes it wait so many milliseconds before each
-answer. The clients are one process with the gateway's own client of S3. A row has requests or bytes for each second, and the CPU
-of the server that is measured for each request. Every server has one process.
+The store is :mod:`bench.s3_like`, so its part of the time is small. It answers a PUT with the MD5 of the bytes, as S3 does, and
+the gateway takes that one; with ``--no-md5`` the gateway computes it. ``--delay 20`` makes the store wait so many milliseconds
+before each answer. The clients are one process with the gateway's own client of S3. A row has requests or bytes for each second,
+and the CPU of the server that is measured for each request. Every server has one process.
 """
 
 import argparse
@@ -38,6 +39,7 @@ from graveler.storage.objects.s3 import S3Objects, S3Settings
 
 KEYS = KeyPair("AKIAJBENCHBENCHBENQ0", "b" * 40)
 REGION = "eu-central-1"
+_AT_ONCE = 16
 KEY, LISTED, SMALL, MIDDLE = "data/part-00000.parquet", 1_000, 4096, 1 << 20
 
 
@@ -161,8 +163,9 @@ async def measure(target: Target, seconds: float) -> dict[str, tuple[float, floa
         "PUT 64 MiB": await measurement.rate(measurement.put, 1),
     }
     if target.lake:
-        for number in range(LISTED):
-            await measurement.put(f"listed/{number:05}", SMALL)
+        for begin in range(0, LISTED, _AT_ONCE):
+            numbers = range(begin, min(begin + _AT_ONCE, LISTED))
+            await asyncio.gather(*[measurement.put(f"listed/{number:05}", SMALL) for number in numbers])
         request = Control(target.objects)
         listing = (("list-type", "2"), ("prefix", "listed/"))
 
@@ -186,15 +189,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.gateway", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3, help="length of a row")
     parser.add_argument("--delay", type=float, default=0, help="ms that the store waits before each answer")
+    parser.add_argument("--no-md5", action="store_true", help="the store computes no MD5")
     arguments = parser.parse_args()
     os.environ.update(
         AWS_ACCESS_KEY_ID=KEYS.id, AWS_SECRET_ACCESS_KEY=KEYS.secret, AWS_CONFIG_FILE=os.devnull, AWS_REGION=REGION
     )
+    environment = {"DELAY": str(arguments.delay / 1e3), "MD5": "0" if arguments.no_md5 else "1"}
     folder = Path(tempfile.mkdtemp(prefix="bench-gateway-"))
     tables: dict[str, dict[str, tuple[float, float]]] = {}
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)
-        process, url = stack.enter_context(served("bench.s3_like:create", {"DELAY": str(arguments.delay / 1e3)}))
+        process, url = stack.enter_context(served("bench.s3_like:create", environment))
         os.environ["AWS_ENDPOINT_URL_S3"] = url
         store = Target("direct", S3Objects("bucket", "", S3Settings(REGION, url)), family(process))
         targets = [
