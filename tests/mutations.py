@@ -102,7 +102,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "gateway/writing.py",
         "if_absent=condition.if_absent, if_match=condition.if_match)",
         ")",
-        "gateway/test_objects.py::test_conditions_of_writes[folder_lake]",
+        "gateway/test_objects.py::test_conditions_of_writes[folder]",
     ),
     Mutation(
         "C2",
