@@ -136,6 +136,21 @@ def test_what_is_no_request_is_refused(sent: bytes, status: int) -> None:
     assert exchanged(sent, ends=False).startswith(b"HTTP/1.1 %d " % status)
 
 
+@pytest.mark.parametrize(
+    ("coding", "chunks"),
+    [
+        (b"chunked", b"1\r\na\r\n-1\r\n"),
+        (b"chunked", b"1\r\na\r\nfffffffffffffffff\r\n"),
+        (b"chunked", b"1\r\na\r\n1;x=\"\r\n\"\r\n"),
+        (b"gzip", b"a"),
+    ],
+)
+def test_malformed_chunks_end_a_body(coding: bytes, chunks: bytes) -> None:
+    head = b"PUT /a HTTP/1.1\r\ntransfer-encoding: " + coding + b"\r\n\r\n"
+    response = exchanged(head + chunks + b"GET /b HTTP/1.1\r\n\r\n", ends=False)
+    assert bodies(response) == [b"PUT /a  a" if coding == b"chunked" else b"PUT /a  "]
+
+
 def test_a_body_that_nobody_reads_is_not_the_next_request() -> None:
     inner = b"GET /inner HTTP/1.1\r\n\r\n"
     head = b"PUT /a HTTP/1.1\r\ncontent-length: %d\r\n" % len(inner)
@@ -180,6 +195,29 @@ def test_a_client_that_reads_nothing_slows_down_the_handler() -> None:
             assert sent < 100
             writer.transport.abort()
             await gone.wait()
+
+    uvloop.run(run())
+
+
+def test_a_client_that_reads_no_response_gets_few() -> None:
+    answers = 0
+
+    async def small(head: Head, exchange: HttpExchange) -> None:
+        nonlocal answers
+        exchange.response_bytes(200, [], bytes(64 << 10))
+        answers += 1
+
+    async def run() -> None:
+        async with connected(small) as (reader, writer), asyncio.timeout(PATIENCE):
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(b"GET / HTTP/1.1\r\n\r\n" * 999 + b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n")
+            amounts = [-1, 0]
+            while amounts[-1] != amounts[-2] or not answers:  # until it is stuck
+                await asyncio.sleep(0.3)
+                amounts.append(answers)
+            assert answers < 500
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            assert len(await reader.read()) > 1000 * (64 << 10)
 
     uvloop.run(run())
 

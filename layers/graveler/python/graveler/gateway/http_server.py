@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
-from graveler.gateway.exchange import ClientGoneError
+from graveler.gateway.exchange import SILENCE_SECONDS, ClientGoneError
 from graveler.gateway.protocol.head import Head, join_headers
 from graveler.gateway.store.port import PIECE
 from graveler.server.listening import HEAD_BYTES, HEAD_SECONDS
@@ -126,6 +126,11 @@ class HttpExchange:
         """Wake the reader of the body: there is more, or no more will come."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def cut(self) -> None:
+        """End the body early: what the client sends is none."""
+        self.rest = 0
+        self.wake()
 
     def discard(self) -> bool:
         """Discard the rest of the body; return whether that takes little."""
@@ -312,6 +317,8 @@ class _Connection(asyncio.Protocol):
     def _end(self, status: int) -> None:
         """Read no more; once the requests that have arrived are answered, refuse what came behind them."""
         self._is_ending = True
+        if self._last is not None and self._last.rest:  # its chunks are malformed: the handler waits for them
+            self._last.cut()
         if not self._requests:
             self.write(
                 b"HTTP/1.1 %d %b\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -321,11 +328,14 @@ class _Connection(asyncio.Protocol):
 
     def _check_idle(self) -> None:
         rest = HEAD_SECONDS - (self._loop.time() - self._idle_since)
-        if self._requests:
+        if self._task is not None:
             rest = HEAD_SECONDS
         elif rest <= 0:
+            if self._transport.is_closing():  # the client does not read what is still to be sent
+                self._transport.abort()
+                return
             self._transport.close()
-            return
+            rest = HEAD_SECONDS
         self._timer = self._loop.call_later(rest, self._check_idle)
 
     # The parser's side
@@ -380,6 +390,9 @@ class _Connection(asyncio.Protocol):
                 if not request.is_answered:
                     self._transport.abort()  # so the client sees that the response is not complete
                     return
+                if self._is_full:  # of requests that are pipelined, the responses would be queued
+                    async with asyncio.timeout(SILENCE_SECONDS):
+                        await self.drain()
                 if not request.keeps_alive or not (request.rest == 0 or request.discard()):
                     self._transport.close()
                     return
@@ -388,6 +401,8 @@ class _Connection(asyncio.Protocol):
                 self.flow()
             if self._is_ending:
                 self._transport.close()
+        except (ClientGoneError, TimeoutError):
+            self._transport.abort()
         except BaseException:
             self._transport.abort()
             raise
