@@ -141,7 +141,7 @@ def test_what_is_no_request_is_refused(sent: bytes, status: int) -> None:
     [
         (b"chunked", b"1\r\na\r\n-1\r\n"),
         (b"chunked", b"1\r\na\r\nfffffffffffffffff\r\n"),
-        (b"chunked", b"1\r\na\r\n1;x=\"\r\n\"\r\n"),
+        (b"chunked", b'1\r\na\r\n1;x="\r\n"\r\n'),
         (b"gzip", b"a"),
     ],
 )

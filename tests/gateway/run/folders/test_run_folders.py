@@ -468,11 +468,31 @@ def test_a_folder_that_is_gone_deletes_nothing(events: Prefix, tmp_path: Path) -
         events.folder.symlink_to(tmp_path)
 
     for each in (program, program_with_link):
-        with pytest.raises(InvalidError, match="is gone, or is no folder any more"):
+        with pytest.raises(InvalidError, match="is gone, is no folder any more"):
             events.run(each)
     assert events.folder.is_symlink()
     assert tmp_path.is_dir()
     assert events.objects() == {"a": b"1"}
+
+
+def test_a_link_to_a_folder_leads_there_at_the_end_too(events: Prefix, tmp_path: Path) -> None:
+    events.commit({"a": b"1"})
+    (tmp_path / "real").mkdir()
+    events.folder.symlink_to(tmp_path / "real")
+
+    def program(text: str) -> None:
+        (events.folder / text).write_bytes(b"1")
+
+    def program_with_another_folder(_: str) -> None:
+        events.folder.unlink()
+        events.folder.mkdir()
+        program("lost")
+
+    events.run(lambda _: program("b"))
+    assert events.objects() == {"a": b"1", "b": b"1"}
+    with pytest.raises(InvalidError, match="or leads elsewhere"):
+        events.run(program_with_another_folder)
+    assert files_in(events.folder) == {"lost": b"1"}
 
 
 def test_a_folder_that_is_new_is_taken(events: Prefix) -> None:

@@ -75,7 +75,7 @@ class RunFolders:
         finally:
             remaining = []
             for folder in claimed:
-                if self._stay or not folder.remove():
+                if (self._stay or not folder.remove()) and os.path.lexists(folder.place.folder):
                     remaining.append(folder.place.folder)
                 folder.release()
             self.remaining = tuple(remaining)
@@ -176,15 +176,15 @@ class RunFolder:
 
         folder = str(self.place.folder)
         try:
-            if not stat.S_ISDIR(os.lstat(self._root).st_mode):
+            if os.path.realpath(self.place.folder) != self._root or not stat.S_ISDIR(os.lstat(self._root).st_mode):
                 raise NotADirectoryError
             return changes_of(
                 self.place, self._root, self._states, repository, self._commit, by_content=self._by_content
             )
         except (FileNotFoundError, NotADirectoryError):
             raise InvalidError(
-                f"folder {folder!r} is gone, or is no folder any more, so its changes are unknown, and nothing was published; to "
-                "delete all objects, let the program delete the files, and leave the folder"
+                f"folder {folder!r} is gone, is no folder any more, or leads elsewhere, so its changes are unknown, and nothing "
+                "was published; to delete all objects, let the program delete the files, and leave the folder"
             ) from None
         except OSError as error:
             raise unavailable(error, f"reading folder {folder!r}") from None
