@@ -5,10 +5,11 @@ import os
 import resource
 import socket
 import stat
+import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
@@ -449,12 +450,33 @@ def test_a_file_that_is_still_written_is_not_published(events: Prefix) -> None:
             time.sleep(0.001)
 
     try:
-        with pytest.raises(GravelerError, match="changed"):
+        with pytest.raises(GravelerError, match=r"changed|still open"):
             events.run(program)
     finally:
         over.set()
         thread.join()
     assert events.objects() == {"a": b"1"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux knows who has a file open")
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_a_file_that_is_open_for_writing_is_not_published(events: Prefix, is_mapped: bool) -> None:
+    events.commit({"a": b"1", "b": b"1"})
+    with ExitStack() as stack:
+
+        def program(_: str) -> None:
+            (events.folder / "b").write_bytes(b"2")
+            file = (events.folder / "a").open("r+b", buffering=0)
+            file.write(b"2")
+            if is_mapped:
+                stack.enter_context(mmap.mmap(file.fileno(), 1))
+                file.close()
+            else:
+                stack.enter_context(file)
+
+        with pytest.raises(InvalidError, match=r"a' is still open for writing"):
+            events.run(program)
+    assert events.objects() == {"a": b"1", "b": b"1"}
 
 
 def test_a_folder_that_is_gone_deletes_nothing(events: Prefix, tmp_path: Path) -> None:

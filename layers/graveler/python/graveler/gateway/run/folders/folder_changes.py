@@ -13,6 +13,7 @@ from graveler.errors import UnavailableError
 from graveler.gateway.protocol.object_headers import http_metadata
 from graveler.gateway.run.folders.file_clock import FileClock
 from graveler.gateway.run.folders.folder_scan import FileState, FolderScan, Problem, name_problem, state_of
+from graveler.gateway.run.folders.open_files import has_writer
 from graveler.gateway.run.folders.places import FolderPlace
 from graveler.lake.context import Context
 from graveler.lake.objects.uploads import size_and_md5
@@ -102,6 +103,8 @@ def changes_of(
     for name in suspects:
         if scan.states[name][2] > end:
             problems.append((name, "was changed after the end of the program; let it wait for its children"))
+        elif has_writer(f"{root}/{name}"):
+            problems.append((name, "is still open for writing; let the program wait for its children"))
         elif name not in states and (reason := name_problem(place.prefix, name)):
             problems.append((name, reason))
     deleted = tuple(sorted(states.keys() - scan.states.keys()))
