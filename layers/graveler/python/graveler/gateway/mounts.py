@@ -54,13 +54,13 @@ class JobMounts:
         if bucket in self._sources:
             raise S3Error(
                 "AccessDenied",
-                f"bucket {bucket!r} is not the lake's: read its objects (--also), and write them with PutObject",
+                f"bucket {bucket!r} is not the lake's: read its objects (`graveler run --also`), and write them with PutObject",
             )
         served = ", ".join(map(repr, [*self._mounts, *self._sources]))
         raise S3Error(
             "NoSuchBucket",
             f"bucket {bucket!r} is not served to this program; it may use {served}. The run can give the repository further "
-            f"names as a bucket (--bucket), and read another bucket of S3 (--also s3://{bucket})",
+            f"names as a bucket (`--bucket`), and read another bucket of S3 (`--also s3://{bucket}`)",
             fields={"BucketName": bucket},
         )
 

@@ -67,9 +67,9 @@ class OwnSigners:
             self._renew()
         except _FAILURES as error:
             raise UnavailableError(
-                f"no AWS credentials to verify by: {error}. With --own-keys the program signs by credentials of its own, which "
+                f"no AWS credentials to verify by: {error}. With `--own-keys` the program signs by credentials of its own, which "
                 "this process has to find, too: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; or leave out "
-                "--own-keys"
+                "`--own-keys`"
             ) from None
 
     def remembered(self, key_id: str) -> Signer | None:
@@ -102,9 +102,9 @@ class OwnSigners:
             raise S3Error("ExpiredToken", "The provided token has expired.")
         raise S3Error(
             "InvalidAccessKeyId",
-            f"access key {key_id[:40]!r} is none of those that the gateway finds, with --own-keys, in the environment, the "
+            f"access key {key_id[:40]!r} is none of those that the gateway finds, with `--own-keys`, in the environment, the "
             "profile or the role of `graveler run`. Each process that assumes a role, or logs in, gets a key of its own: let the "
-            "environment hold one for all, as `aws configure export-credentials` writes it; or leave out --own-keys",
+            "environment hold one for all, as `aws configure export-credentials` writes it; or leave out `--own-keys`",
             fields={"AWSAccessKeyId": key_id[:128]},
         )
 

@@ -103,7 +103,7 @@ class SourceBuckets:
         if parameters is None:
             raise S3Error(
                 "AccessDenied",
-                f"bucket {exchange.bucket!r} is not the lake's, and its objects are only read and listed here (--also); "
+                f"bucket {exchange.bucket!r} is not the lake's, and only read and listed here (`graveler run --also`); "
                 f"{exchange.operation} is refused",
             )
         self._expect_below_prefix(exchange)
@@ -149,7 +149,7 @@ class SourceBuckets:
         raise S3Error(
             "AccessDenied",
             f"{name} {text!r} of bucket {exchange.bucket!r} does not begin with {' or '.join(map(repr, prefixes))}, below which "
-            "this program may read it (--also)",
+            "this program may read it (`graveler run --also`)",
         )
 
     async def _sent(self, bucket: str, request: S3Request) -> tuple[S3Client, HttpConnection]:

@@ -30,11 +30,11 @@ def parse_folder(text: str) -> FolderPlace:
     prefix = rest.removesuffix(_READ_ONLY)
     if not folder or not equals or not prefix:
         raise InvalidError(
-            f"--folder {text!r} names no folder and prefix; write FOLDER=PREFIX, such as data=tables/events, or data=/ for the "
+            f"`--folder {text}` names no folder and prefix; write FOLDER=PREFIX, such as data=tables/events, or data=/ for the "
             "whole branch"
         )
     if "\0" in text:
-        raise InvalidError(f"--folder {text!r} contains NUL, which no folder's name can have")
+        raise InvalidError(f"`--folder {text!r}` contains NUL, which no folder's name can have")
     prefix = prefix.strip("/")
     return FolderPlace(
         folder=Path(folder).absolute(), prefix=f"{prefix}/" if prefix else "", read_only=rest.endswith(_READ_ONLY)
@@ -51,7 +51,7 @@ def expect_apart(places: Sequence[FolderPlace], lake: Location) -> None:
         folders = place.folder.resolve(), other.folder.resolve()
         if folders[0].is_relative_to(folders[1]) or folders[1].is_relative_to(folders[0]):
             raise InvalidError(
-                f"--folder names {str(place.folder)!r} and {str(other.folder)!r}, which are one folder or lie in one another; "
+                f"`--folder` names {str(place.folder)!r} and {str(other.folder)!r}, which are one folder or lie in one another; "
                 "give each prefix a folder of its own"
             )
         overlap = place.prefix.startswith(other.prefix) or other.prefix.startswith(place.prefix)

@@ -138,7 +138,7 @@ class RunFolder:
             ) from None
         except NotADirectoryError:
             raise PreconditionError(
-                f"{str(place.folder)!r} is not a folder; --folder makes a folder of files, so name a new or empty one"
+                f"{str(place.folder)!r} is not a folder; `--folder` makes a folder of files, so name a new or empty one"
             ) from None
         except OSError as error:
             raise unavailable(error, f"making folder {str(place.folder)!r}") from None
@@ -236,7 +236,7 @@ class RunFolder:
             )
         if any(Path(self._root).iterdir()):
             raise PreconditionError(
-                f"folder {str(self.place.folder)!r} is not empty, and --folder fills a new or empty one. If an earlier run was "
+                f"folder {str(self.place.folder)!r} is not empty, and `--folder` fills a new or empty one. If an earlier run was "
                 "killed, or left it after a failure, it holds that run's files: take from them what you need, and remove it"
             )
 
