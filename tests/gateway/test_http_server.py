@@ -4,10 +4,12 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import uvloop
 
+from graveler.errors import InvalidError
 from graveler.gateway.exchange import ClientGoneError
 from graveler.gateway.http_server import HttpExchange, HttpServer
 from graveler.gateway.listener import Listener
@@ -263,3 +265,11 @@ def test_a_header_has_one_line() -> None:
         exchange.response_empty(204, [])
 
     assert b"b: c" not in exchanged(b"GET / HTTP/1.1\r\n\r\n", injected)
+
+
+@pytest.mark.parametrize("key", ["key.pem", "missing.pem"])
+def test_files_that_are_no_certificate_are_refused(tmp_path: Path, key: str) -> None:
+    for name in ("certificate.pem", "key.pem"):
+        (tmp_path / name).write_text("-----BEGIN")
+    with pytest.raises(InvalidError, match="are no certificate and its key"):
+        Listener(port=0, certificate=tmp_path / "certificate.pem", certificate_key=tmp_path / key).tls()

@@ -6,7 +6,6 @@ slowly, whole objects would be in memory.
 """
 
 import asyncio
-import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from email.utils import formatdate
@@ -48,13 +47,9 @@ class HttpServer:
         self._stopped = asyncio.Event()
 
     async def serve(self) -> None:
-        """Serve until :meth:`stop`. ``OSError`` if the address is not available."""
+        """Serve until :meth:`stop`. ``OSError`` if the address is not available; errors of :meth:`Listener.tls`."""
         place = self._listener
-        context = None
-        if place.certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.minimum_version = ssl.TLSVersion.TLSv1_3
-            context.load_cert_chain(place.certificate, place.certificate_key)
+        context = place.tls()
         scheme = "http" if context is None else "https"
         server = await asyncio.get_running_loop().create_server(
             lambda: _Connection(self._handler, scheme),

@@ -260,6 +260,12 @@ def serve(
         raise InvalidError("--s3-domain and --s3-certificate are for S3 clients: give a port for them with --s3-port")
     if (s3_certificate is None) != (s3_certificate_key is None):
         raise InvalidError("TLS needs both --s3-certificate and --s3-certificate-key")
+    if s3_certificate is not None:
+        from graveler.gateway.listener import Listener
+
+        Listener(
+            port=0, certificate=s3_certificate, certificate_key=s3_certificate_key
+        ).tls()  # workers would fail unseen
     sources = tuple(import_source or ())
     ImportSources(sources)  # refuses invalid prefixes
     if aws_login:
