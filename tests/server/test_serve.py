@@ -21,6 +21,7 @@ from queue import Queue
 
 import pytest
 
+from graveler.access.authentication import Access
 from graveler.lake.opening.folder import open_folder_lake
 from graveler.server.restarts import MOST, YOUNG, Restarts
 from graveler.server.serve import wait_for_workers
@@ -422,3 +423,5 @@ def test_a_port_that_is_taken_is_said_to_be(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 9
     assert f"cannot listen on 127.0.0.1 port {port}" in done.stderr
+    with open_folder_lake(tmp_path / "lake") as lake:
+        assert not Access(lake.tables).has_keys()  # the first one is shown once, when the server starts

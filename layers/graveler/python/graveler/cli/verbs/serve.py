@@ -285,16 +285,19 @@ def serve(
     if is_new:
         screen.note(f"created an empty lake in {screen.safe(str(location))}")
     credentials = os.environ.get(KEY_ID), os.environ.get(SECRET)
-    with open_at(location, create_table=create_table, sources=sources) as opened:
-        needs_key = not open_setup or any(credentials)
-        opened.keyring.ready()
-        key = Access(opened.tables).ensure_first_key(*credentials, name=user_name() or "admin") if needs_key else None
-    shown = None if credentials[0] else key
     with (
         listening_port(host, port) as chosen,
         _s3_listener(host, s3_port, s3_certificate, s3_certificate_key) as s3_listener,
         TemporaryDirectory(dir=own_folder(), prefix="serve-") as metrics,
     ):
+        # the ports are free by now: a key that is made here will be shown
+        with open_at(location, create_table=create_table, sources=sources) as opened:
+            needs_key = not open_setup or any(credentials)
+            opened.keyring.ready()
+            key = (
+                Access(opened.tables).ensure_first_key(*credentials, name=user_name() or "admin") if needs_key else None
+            )
+        shown = None if credentials[0] else key
         url = f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         s3_url = None if s3_listener is None else s3_listener.url
         companion = None if s3_listener is None else _s3_gateway(s3_listener, s3_domain or ())
