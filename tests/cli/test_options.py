@@ -95,7 +95,7 @@ def test_what_is_read_comes_first_and_what_changes_last() -> None:
         "export": ["URI", "FOLDER"],
         "cp": ["SOURCE", "TARGET"],
         "mv": ["SOURCE", "TARGET"],
-        "import": ["SOURCE", "URI"],
+        "import": ["SOURCE...", "URI"],
         "merge": ["SOURCE", "BRANCH"],
         "revert": ["SOURCE", "BRANCH"],
         "cherry-pick": ["SOURCE", "BRANCH"],

@@ -19,7 +19,7 @@ _ENCRYPT: Final = ("kms:GenerateDataKey", "kms:Decrypt")
 _NOTHING: Final = ()
 
 _ASKED: Final[dict[str, tuple[str, ...]]] = {
-    "s3:GetObject": _DECRYPT,
+    **dict.fromkeys(("s3:GetObject", "s3:ListMultipartUploadParts"), _DECRYPT),
     "s3:PutObject": _ENCRYPT,
     **dict.fromkeys(("s3:DeleteObject", "s3:AbortMultipartUpload"), _NOTHING),
     **dict.fromkeys(("s3:ListBucket", "s3:ListBucketMultipartUploads"), _NOTHING),

@@ -12,6 +12,7 @@ _BESIDES: Final = (
     "lake.committing.records",
     "lake.committing.request_results",
     "lake.objects.collector_state",
+    "lake.objects.late_puts",
     "lake.objects.staged_with_writes",
     "lake.objects.withdrawal",
     "lake.opening.nesting",
