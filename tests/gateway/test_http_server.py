@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from graveler.errors import InvalidError
 from graveler.gateway.exchange import ClientGoneError
@@ -16,6 +18,7 @@ from graveler.gateway.listener import Listener
 from graveler.gateway.protocol.head import Head
 from graveler.gateway.store.port import PIECE
 from graveler.server.listening import HEAD_BYTES, listening_port
+from tests.support.certificates import new_certificates
 from tests.support.patience import PATIENCE
 
 Answer = Callable[[Head, HttpExchange], Awaitable[None]]
@@ -273,3 +276,12 @@ def test_files_that_are_no_certificate_are_refused(tmp_path: Path, key: str) -> 
         (tmp_path / name).write_text("-----BEGIN")
     with pytest.raises(InvalidError, match="are no certificate and its key"):
         Listener(port=0, certificate=tmp_path / "certificate.pem", certificate_key=tmp_path / key).tls()
+
+
+def test_a_key_with_a_password_asks_nobody_for_it(tmp_path: Path) -> None:
+    files = new_certificates(tmp_path, [x509.DNSName("localhost")])
+    key = serialization.load_pem_private_key(files.key.read_bytes(), None)
+    encryption = serialization.BestAvailableEncryption(b"secret")
+    files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption))
+    with pytest.raises(InvalidError, match="are no certificate and its key"):
+        Listener(port=0, certificate=files.chain, certificate_key=files.key).tls()

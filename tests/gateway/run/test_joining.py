@@ -91,6 +91,10 @@ def test_another_text_is_no_invitation() -> None:
     later = base64.urlsafe_b64encode(json.dumps({**document, "version": "99"}).encode()).decode()
     with pytest.raises(InvalidError, match="install the same version"):
         parse_invitation(later)
+    document["opening"]["lake"] = {}
+    without = base64.urlsafe_b64encode(json.dumps(document).encode()).decode()
+    with pytest.raises(InvalidError, match="no invitation to a run"):
+        parse_invitation(without)
 
 
 def test_wrong_words() -> None:

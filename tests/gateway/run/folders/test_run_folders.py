@@ -301,6 +301,16 @@ def test_objects_that_cannot_be_files_are_refused_before(events: Prefix, names: 
     assert not events.folder.exists()
 
 
+def test_a_prefix_that_is_an_object_is_refused(events: Prefix) -> None:
+    path = events.prefix.rstrip("/")
+    events.repository.upload("main", path, b"1")
+    events.commit({})
+    with pytest.raises(InvalidError, match="is an object") as raised, events.filled():
+        raise AssertionError("it was filled")
+    assert repr(path) in str(raised.value)
+    assert not events.folder.exists()
+
+
 def test_what_no_object_can_be_is_named_and_nothing_is_published(events: Prefix, tmp_path: Path) -> None:
     events.commit({"a": b"1"})
     (tmp_path / "outside").write_bytes(b"1")

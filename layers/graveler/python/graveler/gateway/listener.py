@@ -30,7 +30,9 @@ class Listener(Struct, frozen=True, kw_only=True):
         context = SSLContext(PROTOCOL_TLS_SERVER)
         context.minimum_version = TLSVersion.TLSv1_3
         try:
-            context.load_cert_chain(self.certificate, self.certificate_key)
+            context.load_cert_chain(
+                self.certificate, self.certificate_key, password=bytes
+            )  # nobody is there to type one
         except OSError as error:  # SSLError too
             raise InvalidError(
                 f"{str(self.certificate)!r} and {str(self.certificate_key)!r} are no certificate and its key: "

@@ -36,6 +36,8 @@ def parse_invitation(text: str) -> Opening:
     """Return what an invitation says. :class:`InvalidError` for what is none, or one of another version of graveler."""
     try:
         invitation = parse_line(urlsafe_b64decode(text.strip().encode()), Invitation)
+        if invitation.opening.lake == LakePlace():
+            raise ValueError("no lake")
     except (ValueError, UnavailableError):  # the text is a secret: it is not shown
         raise InvalidError(
             f"this is no invitation to a run; pass on the variable {JOIN} of the program of `graveler run`, as it is"

@@ -59,6 +59,7 @@ class FolderFilling:
                 f"objects below {prefix!r} cannot be files in {str(self._place.folder)!r}: {listed(problems)}. The program did "
                 "not run; rename these objects, or name a prefix without them"
             )
+        self._refuse_object()
         written: set[str] = set()
         files = (entry for entry in self._objects() if entry.path not in left_out)
         for _ in in_threads("graveler-folder", self._download, self._copied(files, written), self._stop):
@@ -71,6 +72,16 @@ class FolderFilling:
         if self._place.read_only:
             self._forbid_new_files()
         return written
+
+    def _refuse_object(self) -> None:
+        """Refuse a prefix that is the path of an object, and of nothing below it. Cost: the beginnings of two listings."""
+        path = self._place.prefix.rstrip("/")
+        entry = next(self._repository.objects(self._commit, path), None) if path else None
+        if entry is not None and entry.path == path and next(self._objects(), None) is None:
+            raise InvalidError(
+                f"{path!r} is an object, and `--folder` makes files of the objects below a prefix. The program did not run; name "
+                "the prefix above it"
+            )
 
     def _objects(self) -> Iterator[ObjectEntry]:
         return self._repository.objects(self._commit, self._place.prefix)
