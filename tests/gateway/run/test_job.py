@@ -96,7 +96,7 @@ def test_a_destination_with_uncommitted_changes_is_refused_before(place: Place, 
 CONFLICTING = """
 if not Path({marker!r}).exists():
     Path({marker!r}).touch()
-    subprocess.run(["graveler", "put", {other!r}, "lakefs://sales/main/a"], check=True)
+    subprocess.run([sys.executable, "-m", "graveler", "put", {other!r}, "lakefs://sales/main/a"], check=True)
 """
 
 

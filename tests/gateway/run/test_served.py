@@ -58,7 +58,7 @@ LARGE = """
 put("a", get("seed"))
 s3.upload_fileobj(__import__("io").BytesIO(bytes(9 << 20)), "sales", "large")
 print(s3.head_object(Bucket="sales", Key="large")["ContentLength"])
-subprocess.run(["graveler", "put", "-", "by-command"], input=b"x", check=True)
+subprocess.run([sys.executable, "-m", "graveler", "put", "-", "by-command"], input=b"x", check=True)
 """
 
 
