@@ -81,7 +81,7 @@ STAY: Final = (
         "Purges of deleted repositories, and collections of garbage, remove objects and unfinished uploads.",
     ),
     Stays(
-        "FunctionsWrite",
+        "Functions(Write|Buckets)",
         ("s3:ListMultipartUploadParts",),
         f"{_OWN}|:::graveler-data",
         "A gateway behind the deployment lists the parts of an upload, if its client does.",
