@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 from graveler.errors import GravelerError, UnavailableError
 from graveler.gateway.store.http_connection import HttpConnection
-from graveler.gateway.store.port import NO_CHECKSUMS, PIECE, SMALL, Body, Bytes, Writer, too_short
-from graveler.gateway.store.s3_client import REPEATABLE, S3Attempts, S3Client, S3Request, refusal
+from graveler.gateway.store.port import NO_CHECKSUMS, SMALL, Body, Bytes, Writer, too_short
+from graveler.gateway.store.s3_client import S3Attempts, S3Client, S3Request, refusal
+from graveler.gateway.store.streamed_writer import StreamedWriter
 from graveler.storage.aws_requests import FAILURES, error_code
 from graveler.storage.limits import check_part_number
 from graveler.storage.objects.port import StoredObject
@@ -244,61 +245,31 @@ class _S3Read:
             raise self._objects.explain(refusal, "get", self._key, condition=condition) from refusal
 
 
-class _S3Writer(Writer):
-    """An object or part, written by one request, whose body is sent as it comes. Its last bytes are sent by :meth:`finish`, so S3
-    never takes an unfinished one for complete."""
+class _S3Writer(StreamedWriter):
+    """An object or part, written by one request."""
 
     def __init__(
         self, objects: S3Objects, client: S3Client, key: str, request: S3Request, upload_id: str | None = None
     ) -> None:
+        super().__init__(request.length)
         self._objects = objects
         self._client = client
         self._key = key
         self._request = request
         self._upload_id = upload_id
         self._attempts = S3Attempts(client, request)
-        self._connection: HttpConnection | None = None
-        self._missing = request.length
-        self._pieces: list[bytes] = []
-        self._collected = 0
-        self._repeatable: list[bytes] = []
-        """What was sent of the body, as long as it is little enough to be sent again."""
-        self._sent = 0
 
-    async def write(self, piece: bytes) -> None:
-        self._missing -= len(piece)
-        if self._missing < 0:
-            raise ValueError(f"more than the declared {self._request.length:,} bytes")
-        self._pieces.append(piece)
-        self._collected += len(piece)
-        if self._collected >= PIECE and self._missing:
-            await self._send(self._take(), is_last=False)
-
-    async def finish(self) -> StoredObject:
-        if self._missing:
-            raise ValueError(f"{self._missing:,} of the declared {self._request.length:,} bytes are missing")
-        headers = await self._send(self._take(), is_last=True)
-        return _stored(self._key, self._request.length, headers.get("etag", "").strip('"'), headers)
-
-    async def abort(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _take(self) -> bytes:
-        pieces, self._pieces, self._collected = self._pieces, [], 0
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    def _stored(self, headers: Mapping[str, str]) -> StoredObject:
+        return _stored(self._key, self._length, headers.get("etag", "").strip('"'), headers)
 
     async def _send(self, data: bytes, *, is_last: bool) -> Mapping[str, str]:
-        """Send bytes of the body; after the last ones return the response's headers. Begins anew if that fails, with all that was
-        sent before, unless it was too much to be kept."""
         while True:
             try:
                 return await self._attempt(data, is_last=is_last)
             except FAILURES as error:
                 failure = error
                 await self.abort()
-            if self._sent > REPEATABLE:
+            if not self._is_repeatable:
                 self._attempts.exhaust()
             try:
                 await self._attempts.pause(failure)
@@ -322,11 +293,7 @@ class _S3Writer(Writer):
             await self._client.body(self._request, connection, _COPY_RESULT_BYTES)
             self._connection = None
             return headers
-        self._sent += len(data)
-        if self._sent <= REPEATABLE:
-            self._repeatable.append(data)
-        else:
-            self._repeatable.clear()
+        self._note(data)
         return {}
 
 

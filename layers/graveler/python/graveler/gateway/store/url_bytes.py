@@ -9,9 +9,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from graveler.errors import BusyError, CorruptError, GravelerError, UnavailableError
-from graveler.gateway.store.connection_pool import REPEATABLE
 from graveler.gateway.store.http_connection import HttpConnection
-from graveler.gateway.store.port import NO_CHECKSUMS, PIECE, SMALL, Body, Bytes, UrlObjects, Writer, too_short
+from graveler.gateway.store.port import NO_CHECKSUMS, SMALL, Body, Bytes, UrlObjects, Writer, too_short
+from graveler.gateway.store.streamed_writer import StreamedWriter
 from graveler.gateway.store.url_client import TransferError, UrlClient, UrlRequest
 from graveler.storage.limits import check_part_number
 from graveler.storage.objects.port import NotPermittedError, ObjectMissingError, StoredObject, UploadMissingError
@@ -161,7 +161,7 @@ class _UrlRead:
             raise _explained(error, self._request, self._namespace, self._key) from error
 
 
-class _UrlWriter(Writer):
+class _UrlWriter(StreamedWriter):
     """An object or part of ``length`` bytes on its way to the URL that ``find_url`` returns."""
 
     def __init__(
@@ -174,49 +174,20 @@ class _UrlWriter(Writer):
         checksums: Mapping[str, str],
         upload_id: str = "",
     ) -> None:
+        super().__init__(length)
         self._client = client
         self._namespace = namespace
         self._key = key
         self._find_url = find_url
-        self._length = self._missing = length
         self._headers = {_MD5: checksums[_MD5]} if _MD5 in checksums else {}
         self._upload_id = upload_id
-        self._pieces: list[bytes] = []
-        self._collected = 0
-        self._repeatable: list[bytes] = []
-        """What was sent before, as long as it is not too much to be kept."""
-        self._sent = 0
         self._attempts = _Attempts(client.retries)
         self._request: UrlRequest | None = None
-        self._connection: HttpConnection | None = None
 
-    async def write(self, piece: bytes) -> None:
-        self._missing -= len(piece)
-        if self._missing < 0:
-            raise ValueError(f"more than the declared {self._length:,} bytes")
-        self._pieces.append(piece)
-        self._collected += len(piece)
-        if self._collected >= PIECE and self._missing:
-            await self._send(self._take(), is_last=False)
-
-    async def finish(self) -> StoredObject:
-        if self._missing:
-            raise ValueError(f"{self._missing:,} of the declared {self._length:,} bytes are missing")
-        headers = await self._send(self._take(), is_last=True)
+    def _stored(self, headers: Mapping[str, str]) -> StoredObject:
         return StoredObject(self._key, self._length, headers.get("etag", "").strip('"'), time.time())
 
-    async def abort(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _take(self) -> bytes:
-        pieces, self._pieces, self._collected = self._pieces, [], 0
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
     async def _send(self, data: bytes, *, is_last: bool) -> Mapping[str, str]:
-        """Send bytes of the body; after the last ones return the response's headers. Begins anew if that fails, with all that was
-        sent before, unless it was too much to be kept."""
         if self._request is None:
             url = await self._find_url()
             self._request = UrlRequest(f"{self._namespace}/{self._key}: put", "PUT", url, self._headers, self._length)
@@ -225,7 +196,7 @@ class _UrlWriter(Writer):
                 return await self._attempt(self._request, data, is_last=is_last)
             except TransferError as error:
                 await self.abort()
-                self._attempts.are_over = self._sent > REPEATABLE
+                self._attempts.are_over = not self._is_repeatable
                 if not await self._attempts.pause(error):
                     raise _explained(error, self._request, self._namespace, self._key, self._upload_id) from error
 
@@ -244,11 +215,7 @@ class _UrlWriter(Writer):
             self._client.release(request, connection)
             self._connection = None
             return connection.headers
-        self._sent += len(data)
-        if self._sent <= REPEATABLE:
-            self._repeatable.append(data)
-        else:
-            self._repeatable.clear()
+        self._note(data)
         return {}
 
 
