@@ -207,8 +207,8 @@ def test_a_copy_into_another_repository_has_bytes_of_its_own(s3: "S3Client", lak
 
 
 def test_an_upload_in_parts_is_an_object_at_its_end(s3: "S3Client", repository: OpenRepository) -> None:
-    begun = s3.create_multipart_upload(Bucket="sales", Key="parted/1", ContentType="text/x-test", Metadata={"a": "1"})
-    upload: Any = {"Bucket": "sales", "Key": "parted/1", "UploadId": begun["UploadId"]}
+    begun = s3.create_multipart_upload(Bucket="sales", Key="joined/1", ContentType="text/x-test", Metadata={"a": "1"})
+    upload: Any = {"Bucket": "sales", "Key": "joined/1", "UploadId": begun["UploadId"]}
     bodies = [b"a" * (5 << 20), b"b" * (5 << 20), b"c"]
     parts: Any = [
         {"PartNumber": number, "ETag": s3.upload_part(**upload, PartNumber=number, Body=body)["ETag"]}
@@ -217,25 +217,25 @@ def test_an_upload_in_parts_is_an_object_at_its_end(s3: "S3Client", repository: 
     assert [part["ETag"].strip('"') for part in parts] == [md5(body).hexdigest() for body in bodies]
     listed = s3.list_parts(**upload)
     assert [(part["PartNumber"], part["Size"]) for part in listed["Parts"]] == [(1, 5 << 20), (2, 5 << 20), (3, 1)]
-    uploads = s3.list_multipart_uploads(Bucket="sales", Prefix="parted/", Delimiter="/")["Uploads"]
-    assert [(item["Key"], item["UploadId"]) for item in uploads] == [("parted/1", begun["UploadId"])]
-    assert not repository.list_objects("main", prefix="parted/").results
+    uploads = s3.list_multipart_uploads(Bucket="sales", Prefix="joined/", Delimiter="/")["Uploads"]
+    assert [(item["Key"], item["UploadId"]) for item in uploads] == [("joined/1", begun["UploadId"])]
+    assert not repository.list_objects("main", prefix="joined/").results
     with pytest.raises(ClientError) as error:
         s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": '"wrong"'}]})
     assert code_of(error.value) == (400, "InvalidPart")
-    assert "part 1 of the upload of 'parted/1' with ETag wrong does not exist: that part has the ETag" in str(
+    assert "part 1 of the upload of 'joined/1' with ETag wrong does not exist: that part has the ETag" in str(
         error.value
     )
-    with pytest.raises(ClientError, match=r"part 4 of the upload of 'parted/1' with ETag wrong .* was not uploaded"):
+    with pytest.raises(ClientError, match=r"part 4 of the upload of 'joined/1' with ETag wrong .* was not uploaded"):
         s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": [{"PartNumber": 4, "ETag": '"wrong"'}]})
     etag = s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})["ETag"]
     joined = md5(b"".join(md5(body).digest() for body in bodies)).hexdigest()
     assert etag == f'"{joined}-3"'
     assert s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})["ETag"] == etag
-    got = s3.get_object(Bucket="sales", Key="parted/1")
+    got = s3.get_object(Bucket="sales", Key="joined/1")
     assert got["Body"].read() == b"".join(bodies)
     assert (got["ContentType"], got["Metadata"]) == ("text/x-test", {"a": "1"})
-    assert "Uploads" not in s3.list_multipart_uploads(Bucket="sales", Prefix="parted/")
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket="sales", Prefix="joined/")
 
 
 def test_an_aborted_upload_is_gone(s3: "S3Client") -> None:
