@@ -26,6 +26,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
 
+from graveler.model import Lack
+
 if TYPE_CHECKING:
     from graveler.model import Conflict, PartialResult
 
@@ -416,6 +418,49 @@ class UnexpectedHeadError(PreconditionError):
     ref: str
     wanted: str
     found: str
+
+
+class RuleError(PreconditionError):
+    """The rules of a branch or tag refuse a change; the ref was not changed. ``lacks`` are what is missing, as of
+    :class:`graveler.model.Lack`. ``candidate`` is the commit that would be published, which can be read by this ID until it
+    ends; empty if there is none."""
+
+    code = "rule_not_fulfilled"
+    ref: str
+    candidate: str
+    lacks: tuple[Lack, ...]
+
+    def __init__(self, ref: str, lacks: Sequence[Lack], candidate: str = "") -> None:
+        self.ref, self.candidate, self.lacks = ref, candidate, tuple(lacks)
+        named = "; ".join(f"rule {lack.rule!r}: {lack.words}" for lack in self.lacks[:3])
+        more = f"; and {len(self.lacks) - 3} more" if len(self.lacks) > 3 else ""
+        read = f". The commit that would be published is {candidate}" if candidate else ""
+        super().__init__(f"{ref!r} was not changed, because its rules are not fulfilled: {named}{more}{read}")
+
+
+@sentence(
+    "branch {branch!r} has changes that candidate {candidate:.16} of {author!r} holds until it is published or ends ({until}); "
+    "nothing was changed. Publish or withdraw the candidate, or reset the branch"
+)
+class HeldError(BusyError):
+    """Uncommitted changes of the branch belong to a commit that waits for its checks. ``until`` is the time, as text, at which
+    it ends by itself."""
+
+    code = "changes_held"
+    branch: str
+    candidate: str
+    author: str
+    until: str
+
+
+@sentence("candidate {candidate!r} is {state}, which is final{reason}; make the change again")
+class CandidateEndedError(ConflictError):
+    """The candidate has ended: it cannot be published or withdrawn any more. ``reason`` begins with ": ", or is empty."""
+
+    code = "candidate_ended"
+    candidate: str
+    state: str
+    reason: str
 
 
 @sentence(

@@ -6,7 +6,7 @@ a metarange ID from being passed where a commit ID belongs.
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Generic, Literal, NewType, TypeVar
+from typing import Any, Generic, Literal, NewType, TypeVar
 
 from msgspec import Struct, field
 
@@ -84,17 +84,188 @@ class RetentionRules(Struct, frozen=True):
     branches: Mapping[str, int] = field(default_factory=dict)
 
 
+class MergeStrategy(str, Enum):
+    """The side that wins if both sides changed an object differently."""
+
+    NONE = ""
+    SOURCE_WINS = "source-wins"
+    DEST_WINS = "dest-wins"
+
+
+class MergeStrategies(Struct, frozen=True):
+    """A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``."""
+
+    default: MergeStrategy = MergeStrategy.NONE
+    by_prefix: tuple[tuple[str, MergeStrategy], ...] = ()
+
+    def of(self, path: str) -> MergeStrategy:
+        """Return the strategy for a path."""
+        fitting = [(len(prefix), strategy) for prefix, strategy in self.by_prefix if path.startswith(prefix)]
+        return max(fitting, key=lambda pair: pair[0])[1] if fitting else self.default
+
+
+class MovedHead(str, Enum):
+    """What it means for a candidate that the branch moved while it was checked: ``exact``, that what was checked is what is
+    published; ``apart``, that verdicts stay if the move touched neither the change's paths nor those that the checks read."""
+
+    EXACT = "exact"
+    APART = "apart"
+
+
+class RequiredStatus(Struct, frozen=True, omit_defaults=True):
+    """A status that a tree needs. ``posters`` are patterns of principals who may post it; ``check`` is the definition of a check
+    that graveler runs, and then nobody else posts it. With ``paths``, prefixes, it counts only if something below one of them
+    changed."""
+
+    name: str
+    posters: tuple[str, ...] = ()
+    check: Mapping[str, Any] | None = None
+    paths: tuple[str, ...] = ()
+
+
+class RequiredApprovals(Struct, frozen=True, omit_defaults=True):
+    """The ``number`` of approvals that a pull request needs, if something below one of the prefixes ``paths`` changed; without
+    paths, always. ``by`` are patterns of principals whose approvals count; without any, all do."""
+
+    number: int = 1
+    paths: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+
+
+class Rule(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A rule for the branches and tags whose names match one of these patterns (``*``, ``?`` and ``[…]``).
+
+    ``strategies`` are the merge strategies that are allowed, None for all; ``frozen`` is the reason why nothing may change, if
+    there is one. ``bypass`` are patterns of principals who may pass by with a reason, ``rollback`` of those who may return to a
+    tree that the branch had. ``observe``: the rule refuses nothing, and reports what it would have refused. ``hold`` is the
+    number of seconds for which a candidate may keep the branch's turn. ``of_lake``: the lake has it, and not the repository."""
+
+    name: str
+    branches: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    statuses: tuple[RequiredStatus, ...] = ()
+    approvals: tuple[RequiredApprovals, ...] = ()
+    pull_requests_only: bool = False
+    strategies: tuple[MergeStrategy, ...] | None = None
+    frozen: str = ""
+    bypass: tuple[str, ...] = ()
+    rollback: tuple[str, ...] = ()
+    observe: bool = False
+    moved_head: MovedHead = MovedHead.EXACT
+    hold: int = 120
+    of_lake: bool = False
+
+
+class Rules(Struct, frozen=True):
+    """The rules of a repository. ``version`` counts their changes; 0 if it never had any."""
+
+    version: int = 0
+    rules: tuple[Rule, ...] = ()
+
+
+class StatusState(str, Enum):
+    """The verdict of a status. Only ``success`` lets a tree pass; ``error`` is a check that could not be made."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ERROR = "error"
+
+
+class Status(Struct, frozen=True, omit_defaults=True):
+    """A verdict about a tree, under a ``name``. With ``commit_id``, it is about that commit, and not about others with its tree.
+    ``principal`` is who posted it, with the credential ``key_id``, empty for checks that graveler ran. ``created`` and
+    ``expires`` in Unix seconds; 0 never expires."""
+
+    name: str
+    state: StatusState
+    description: str = ""
+    url: str = ""
+    by: str = ""
+    principal: str = ""
+    key_id: str = ""
+    created: int = 0
+    expires: int = 0
+    commit_id: CommitID = CommitID("")
+
+
+class Lack(Struct, frozen=True, omit_defaults=True):
+    """What a commit lacks for a name that a rule guards. ``requirement`` is one of ``status``, ``approvals``, ``pull-request``,
+    ``strategy``, ``frozen`` and ``permission``, ``name`` the status's. ``passing``: it may still be fulfilled."""
+
+    rule: str
+    requirement: str
+    name: str = ""
+    state: str = ""
+    words: str = ""
+    url: str = ""
+    passing: bool = True
+
+
+class CandidateState(str, Enum):
+    """The state of a candidate. All but the first two are ends, which never change."""
+
+    BUILDING = "building"
+    OPEN = "open"
+    PUBLISHED = "published"
+    REFUSED = "refused"
+    SUPERSEDED = "superseded"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+    GONE = "gone"
+
+
+class Candidate(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A commit that no ref names yet. ``id`` is that of the operation that made it, ``verb`` what is to move the branch
+    ``destination`` from ``head`` to ``commit_id``. ``source``, ``base`` and ``strategies`` are a merge's. ``reason`` belongs to
+    the end. ``principal`` is who asked for it, with the credential ``key_id``. ``created`` and ``expires`` in Unix seconds.
+    ``tokens`` are the sealed tokens of the branch that it holds; ``pull_request`` is the number of the request that it belongs
+    to, 0 for none. ``lives`` identify the branches that it depends on, each with its name."""
+
+    id: str
+    state: CandidateState
+    verb: str
+    destination: str
+    head: CommitID
+    commit_id: CommitID = CommitID("")
+    metarange: MetarangeName = MetarangeName("")
+    source: CommitID = CommitID("")
+    base: CommitID = CommitID("")
+    strategies: MergeStrategies = MergeStrategies()
+    message: str = ""
+    author: str = ""
+    principal: str = ""
+    key_id: str = ""
+    created: int = 0
+    expires: int = 0
+    reason: str = ""
+    tokens: tuple[Token, ...] = ()
+    pull_request: int = 0
+    lives: tuple[tuple[str, str], ...] = ()
+
+
+class Actor(Struct, frozen=True):
+    """Who asks for a change. ``principal`` tells people apart: the name of a key's holder, or the AWS role and the rule that
+    admits it. ``key_id`` is the credential, empty without access control. ``role`` is that of the credential."""
+
+    name: str = ""
+    principal: str = ""
+    key_id: str = ""
+    role: str = "admin"
+
+
 class Settings(Struct, frozen=True):
     """The settings that a repository's owners choose. ``protected`` are patterns of branch names, with the wildcards ``*`` and
     ``?``: a branch that matches one accepts merges, but no direct staging or commits. ``import_sources`` are prefixes of
     addresses outside of the repository: of the addresses that the deployment allows, callers of the API may link, stage and
-    import only these; None means all that the deployment allows."""
+    import only these; None means all that the deployment allows. ``rules`` guard branches and tags."""
 
     read_only: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
     protected: tuple[str, ...] = ()
     retention: RetentionRules | None = None
     import_sources: tuple[str, ...] | None = None
+    rules: Rules = Rules()
 
 
 class Repository(Struct, frozen=True):
@@ -237,26 +408,6 @@ class Conflict(Struct, frozen=True):
     base: ObjectEntry | None
     source: ObjectEntry | None
     destination: ObjectEntry | None
-
-
-class MergeStrategy(str, Enum):
-    """The side that wins if both sides changed an object differently."""
-
-    NONE = ""
-    SOURCE_WINS = "source-wins"
-    DEST_WINS = "dest-wins"
-
-
-class MergeStrategies(Struct, frozen=True):
-    """A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``."""
-
-    default: MergeStrategy = MergeStrategy.NONE
-    by_prefix: tuple[tuple[str, MergeStrategy], ...] = ()
-
-    def of(self, path: str) -> MergeStrategy:
-        """Return the strategy for a path."""
-        fitting = [(len(prefix), strategy) for prefix, strategy in self.by_prefix if path.startswith(prefix)]
-        return max(fitting, key=lambda pair: pair[0])[1] if fitting else self.default
 
 
 class Application(Struct, frozen=True):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from graveler.model import Actor
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.writer import Stop
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class Context(Struct, frozen=True):
-    """The requester (``by``, for the reference log), and the limits on the work of one call.
+    """The requester (``by``, for the reference log; ``actor``, whom rules about branches and tags judge), and the limits on the
+    work of one call.
 
     With a ``limit``, a request that has to read more records than that raises :class:`TooMuchWorkError`: it can be done as an
     operation instead. With ``stop`` too, the limit applies only to what is known before anything is read, and at the end of
@@ -27,6 +29,7 @@ class Context(Struct, frozen=True):
     """
 
     by: str = ""
+    actor: Actor = Actor()
     limit: int | None = None
     stop: Stop | None = None
     progress: ObjectProgress = no_object_progress

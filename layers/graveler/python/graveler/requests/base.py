@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -115,3 +115,14 @@ class Request(Struct, Generic[T_co], frozen=True, kw_only=True, omit_defaults=Tr
     request and a context. The module is loaded on first use."""
     endpoint: ClassVar[Endpoint | None] = None
     """The operation of the HTTP API that runs the request; None for a request that is several operations, or none."""
+
+
+class Gated(Request[T_co], frozen=True, kw_only=True):
+    """The common base of requests that move, make or remove a branch or a tag, and that its rules may refuse
+    (:class:`RuleError`). With ``bypass``, a reason, the caller passes by the rules that permit this to the caller; the reason
+    stands in the reference log."""
+
+    bypass: Annotated[
+        str,
+        Field("Pass by the rules of the branch or tag, if they permit this to you, for this reason.", metavar="REASON"),
+    ] = ""

@@ -23,7 +23,7 @@ from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.turns import Turn
 from graveler.model import Application, Commit, CommitID, MetarangeName
 from graveler.requests.base import CommitInfo
-from graveler.storage.tables.port import Check, Put
+from graveler.storage.tables.port import Check, Put, Write
 from graveler.tree.tree import Tree
 
 
@@ -32,7 +32,8 @@ class Landing(msgspec.Struct, frozen=True):
     ``info`` for the commit; ``intent`` is for the check of the repository's settings; ``application``
     identifies a numbered write. ``beside_uncommitted``: staged changes may stay on the branch, as long as they are apart from the
     tree's changes and from the prefixes ``replaced``. ``only_while`` is one more condition for publishing. ``note`` learns
-    whether the commit is published. ``ticket`` is the name under which an operation keeps its turn over its steps."""
+    whether the commit is published. ``accompanying`` returns more writes for the transaction that publishes; if a condition of
+    theirs fails, the branch is read again. ``ticket`` is the name under which an operation keeps its turn over its steps."""
 
     branch: str
     verb: str
@@ -44,6 +45,7 @@ class Landing(msgspec.Struct, frozen=True):
     replaced: Sequence[str] = ()
     only_while: Check | None = None
     note: NotePublishing | None = None
+    accompanying: Callable[[Commit], Sequence[Write]] | None = None
     ticket: str = ""
 
 
@@ -121,7 +123,11 @@ def land(
                         deadline,
                         required_commits=draft.required_commits,
                         request_id=landing.info.request_id,
-                        extra_writes=[*turn.release_writes(), *numbered.writes(commit)],
+                        extra_writes=[
+                            *turn.release_writes(),
+                            *numbered.writes(commit),
+                            *(landing.accompanying(commit) if landing.accompanying is not None else ()),
+                        ],
                         condition=landing.only_while,
                         note=landing.note or (lambda _: None),
                     )
