@@ -105,8 +105,8 @@ class MergeStrategies(Struct, frozen=True):
 
 
 class MovedHead(str, Enum):
-    """What it means for a candidate that the branch moved while it was checked: ``exact``, that what was checked is what is
-    published; ``apart``, that verdicts stay if the move touched neither the change's paths nor those that the checks read."""
+    """The effect on a candidate of a branch that moved while it was checked: ``exact``, only what was checked is published;
+    ``apart``, verdicts stay if the move touched neither the change's paths nor those that the checks read."""
 
     EXACT = "exact"
     APART = "apart"
@@ -190,8 +190,9 @@ class Status(Struct, frozen=True, omit_defaults=True):
 
 
 class Lack(Struct, frozen=True, omit_defaults=True):
-    """What a commit lacks for a name that a rule guards. ``requirement`` is one of ``status``, ``approvals``, ``pull-request``,
-    ``strategy``, ``frozen`` and ``permission``, ``name`` the status's. ``passing``: it may still be fulfilled."""
+    """A requirement of a rule that a commit does not fulfil. ``requirement`` is one of ``status``, ``approvals``,
+    ``pull-request``, ``strategy``, ``frozen`` and ``permission``, ``name`` the status's. ``passing``: it may still be
+    fulfilled."""
 
     rule: str
     requirement: str
@@ -245,8 +246,9 @@ class Candidate(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Actor(Struct, frozen=True):
-    """Who asks for a change. ``principal`` tells people apart: the name of a key's holder, or the AWS role and the rule that
-    admits it. ``key_id`` is the credential, empty without access control. ``role`` is that of the credential."""
+    """The person or program that asks for a change. ``principal`` tells people apart: the name of a key's holder, or the AWS
+    role and the rule that admits it. ``key_id`` is the credential, empty without access control. ``role`` is that of the
+    credential."""
 
     name: str = ""
     principal: str = ""
