@@ -156,7 +156,7 @@ class Access:
 
     def remove_rule(self, rule_id: str) -> PrincipalRule:
         """Remove a rule and end its tokens, as :meth:`revoke` does with a key's. :class:`PrincipalRuleNotFoundError`."""
-        removed = self._rules.remove(rule_id)
+        removed = self._rules.remove(rule_id, now=self._clock())
         self._verified.forget(rule_id)
         return removed
 
@@ -205,7 +205,7 @@ class Access:
 
     def revoke(self, key_id: str) -> AccessKey:
         """End a key and its tokens: at once here, within :data:`graveler.access.verified.KEEP` seconds in other processes. One
-        table read, one write. :class:`KeyNotFoundError`."""
+        table read, one transaction. :class:`KeyNotFoundError`."""
         revoked = self._keys.revoke(key_id, now=self._clock())
         self._verified.forget(key_id)
         return revoked

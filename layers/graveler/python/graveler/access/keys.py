@@ -25,6 +25,7 @@ from msgspec import Struct
 from graveler.access.permissions import Identity, Role
 from graveler.access.refusals import KeyNotFoundError
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
+from graveler.storage.secrets.credential_ends import end_write
 from graveler.storage.secrets.keyring import Keyring
 from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Matches, Put, Tables, Value
 from graveler.storage.tables.walking import items
@@ -206,11 +207,12 @@ class Keys:
         return bool(self._tables.query(_PARTITION, limit=1).items)
 
     def revoke(self, key_id: str, *, now: float) -> AccessKey:
-        """End a key, for good; return its last state. One table read, one write. :class:`KeyNotFoundError`."""
+        """End a key, for good, and what was said with it; return its last state. One table read, one transaction.
+        :class:`KeyNotFoundError`."""
         key = self.get(key_id)
         item: Item = {"name": key.name, "role": key.role.value, "created": key.created, "revoked": int(now)}
         try:
-            self._tables.put(_address(key_id), item, Matches({"revoked": None}))
+            self._tables.transact([Put(_address(key_id), item, Matches({"revoked": None})), end_write(key_id, now)])
         except ConditionFailedError as error:
             if not _ours(error, item):  # a concurrent caller was faster
                 raise KeyNotFoundError(key_id) from None

@@ -18,7 +18,8 @@ from graveler.access.keys import check_rights
 from graveler.access.permissions import Identity, Role
 from graveler.access.refusals import PrincipalRuleNotFoundError
 from graveler.errors import AlreadyExistsError, CorruptError, InvalidError
-from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Tables, Value
+from graveler.storage.secrets.credential_ends import end_write
+from graveler.storage.tables.port import Absent, ConditionFailedError, Delete, Item, Key, Tables, Value
 from graveler.storage.tables.walking import items
 
 MAX_RULES: Final = 1000
@@ -102,10 +103,11 @@ class PrincipalRules:
         item, *items = self._tables.get_many([_known_address(rule_id), *keys])
         return _rule_in(rule_id, item), items
 
-    def remove(self, rule_id: str) -> PrincipalRule:
-        """Remove a rule; return its last state. One table read, one write. :class:`PrincipalRuleNotFoundError`."""
+    def remove(self, rule_id: str, *, now: float) -> PrincipalRule:
+        """Remove a rule, and end what was said by it; return its last state. One table read, one transaction.
+        :class:`PrincipalRuleNotFoundError`."""
         rule = self.get(rule_id)
-        self._tables.delete(_address(rule_id))
+        self._tables.transact([Delete(_address(rule_id)), end_write(rule_id, now)])
         return rule
 
 

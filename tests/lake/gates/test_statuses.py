@@ -1,0 +1,212 @@
+"""Statuses of trees: one item for each tree, under a version; nobody replaces the verdict of another."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from msgspec.structs import replace
+
+from graveler.errors import AnswerLostError, CorruptError, InvalidError
+from graveler.lake.gates.statuses import GRAVELER, MAX_OF_PRINCIPAL, MAX_STATUSES, Statuses, TreeStatuses
+from graveler.model import CommitID, MetarangeName, RepositoryUID, Status, StatusState
+from graveler.storage.tables.memory import MemoryTables
+from graveler.storage.tables.port import MAX_ITEM_BYTES, Absent, ConditionFailedError, Tables
+from tests.support.instruments import Boundaries, CountingTables, FaultyTables, fail_nth
+
+NOW = 1_800_000_000
+TREE = MetarangeName("ab" * 32)
+EMPTY = MetarangeName("")
+UID = RepositoryUID("u1")
+
+
+def status(
+    name: str = "dbt",
+    state: StatusState = StatusState.SUCCESS,
+    principal: str = "ci",
+    created: int = NOW,
+    **fields: str,
+) -> Status:
+    return Status(name, state, by=principal, principal=principal, key_id=f"AK{principal}", created=created, **fields)  # type: ignore[arg-type]
+
+
+def statuses(tables: Tables | None = None, uid: RepositoryUID = UID) -> Statuses:
+    return Statuses(tables or MemoryTables(), uid)
+
+
+def states(tree: TreeStatuses) -> Sequence[tuple[str, str, str]]:
+    return [(each.name, each.principal, each.state.value) for each in tree.statuses]
+
+
+def test_each_post_raises_the_version() -> None:
+    store = statuses()
+    assert store.read(TREE) == TreeStatuses(TREE)
+    before = store.post(TREE, [status()])
+    after = store.post(TREE, [status(state=StatusState.FAILURE, created=NOW + 1)])
+    assert 0 < before.version < after.version
+    assert states(after) == [("dbt", "ci", "failure")]
+    assert store.read(TREE) == after
+
+
+def test_a_status_posted_again_changes_nothing() -> None:
+    tables = CountingTables(MemoryTables())
+    store = statuses(tables)
+    posted = store.post(TREE, [replace(status(), expires=NOW + 600)])
+    tables.calls.clear()
+    assert store.post(TREE, [replace(status(created=NOW + 5), expires=NOW + 605)]) == posted
+    assert tables.calls == {"get": 1}
+    renewed = store.post(TREE, [replace(status(created=NOW + 300), expires=NOW + 900)])
+    assert renewed.version == posted.version + 1
+
+
+def test_a_post_costs_a_read_and_a_write() -> None:
+    tables = CountingTables(MemoryTables())
+    statuses(tables).post(TREE, [status("a"), status("b")])
+    assert tables.calls == {"get": 1, "put": 1}
+
+
+def test_nobody_replaces_the_verdict_of_another() -> None:
+    store = statuses()
+    store.post(TREE, [status(state=StatusState.FAILURE)])
+    tree = store.post(TREE, [status(principal="eve"), replace(status(), commit_id=CommitID("c" * 64))])
+    assert states(tree) == [("dbt", "ci", "failure"), ("dbt", "eve", "success"), ("dbt", "ci", "success")]
+
+
+def test_expired_statuses_go_with_the_next_post() -> None:
+    store = statuses()
+    store.post(TREE, [replace(status("old"), expires=NOW + 10)])
+    assert states(store.post(TREE, [status("new", created=NOW + 10)])) == [("new", "ci", "success")]
+
+
+def test_trees_and_repositories_are_apart() -> None:
+    tables = MemoryTables()
+    statuses(tables).post(EMPTY, [status("empty")])
+    statuses(tables, RepositoryUID("u2")).post(TREE, [status("other")])
+    assert states(statuses(tables).read(EMPTY)) == [("empty", "ci", "success")]
+    assert statuses(tables).read(TREE).statuses == ()
+
+
+def test_a_publication_and_a_post_exclude_each_other() -> None:
+    tables = MemoryTables()
+    store = statuses(tables)
+    nothing = store.read(TREE)
+    assert store.unchanged_check(nothing).condition == Absent()
+    tables.transact([store.unchanged_check(nothing)])
+    tree = store.post(TREE, [status()])
+    tables.transact([store.unchanged_check(tree)])
+    for stale in (nothing, tree):
+        store.post(TREE, [status(state=StatusState.FAILURE)])
+        with pytest.raises(ConditionFailedError):
+            tables.transact([store.unchanged_check(stale)])
+
+
+def test_a_tree_whose_statuses_were_removed_never_has_a_version_again() -> None:
+    tables = MemoryTables()
+    store = statuses(tables)
+    before = store.post(TREE, [status()])
+    store.remove([TREE])
+    store.post(TREE, [status(state=StatusState.FAILURE)])
+    with pytest.raises(ConditionFailedError):
+        tables.transact([store.unchanged_check(before)])
+
+
+def test_removal_costs_a_read_without_statuses() -> None:
+    tables = CountingTables(MemoryTables())
+    statuses(tables).remove([TREE])
+    assert tables.calls == {"query": 1}
+
+
+def test_no_post_of_several_threads_is_lost() -> None:
+    store = statuses()
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda number: store.post(TREE, [status(f"n{number}")]), range(40)):
+            pass
+    assert {name for name, _, _ in states(store.read(TREE))} == {f"n{number}" for number in range(40)}
+
+
+@pytest.mark.parametrize("fault", ["fail_after", "repeat"])
+def test_a_lost_answer_is_recognised(fault: str) -> None:
+    tables = MemoryTables()
+    faulty = FaultyTables(tables, fail_nth(1, fault), Boundaries())  # type: ignore[arg-type]
+    try:
+        posted = statuses(faulty).post(TREE, [status()])
+    except (AnswerLostError, ConnectionError):
+        posted = statuses(tables).post(TREE, [status()])
+    assert statuses(tables).read(TREE) == posted
+    assert len(posted.statuses) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": ""},
+        {"name": "n" * 101},
+        {"name": "é" * 51},
+        {"name": "n" * 10_000},
+        {"name": "a\nb"},
+        {"name": " a"},
+        {"name": "\ud800"},
+        {"description": "d" * 1001},
+        {"description": "\x1b[31mred"},
+        {"url": "javascript:alert(1)"},
+        {"url": "https://"},
+        {"url": "https://host/" + "x" * 2000},
+        {"url": "https://user:secret@host/"},
+        {"url": "https://[host/"},
+        {"url": "https://host/a b"},
+        {"expires": NOW},
+        {"expires": NOW + 367 * 86_400},
+        {"principal": "p" * 2001},
+    ],
+)
+def test_a_status_that_cannot_be_one_is_refused(changes: dict[str, str]) -> None:
+    with pytest.raises(InvalidError, match="status"):
+        statuses().post(TREE, [replace(status(), **changes)])
+
+
+@pytest.mark.parametrize("name", ["n" * 100, "dbt/orders %+?*", "é" * 50, "检查"])
+def test_names_are_any_printable_text(name: str) -> None:
+    assert (
+        states(statuses().post(TREE, [status(name, description="two\nlines", url="https://ci/1?a=b#c")]))[0][0] == name
+    )
+
+
+def test_a_principal_leaves_room_for_others() -> None:
+    store = statuses()
+    store.post(TREE, [status(f"n{number}", principal="eve") for number in range(MAX_OF_PRINCIPAL)])
+    with pytest.raises(InvalidError, match="eve"):
+        store.post(TREE, [status("more", principal="eve")])
+    with pytest.raises(InvalidError, match="60,000 bytes"):
+        store.post(TREE, [status(f"n{n}", principal="bob", url="https://h/" + "x" * 1900) for n in range(32)])
+    store.post(TREE, [status(f"n{n}", principal="bob") for n in range(MAX_OF_PRINCIPAL)])
+    store.post(TREE, [status(state=StatusState.FAILURE)])
+    with pytest.raises(InvalidError, match="at most 200"):
+        store.post(TREE, [status(principal=f"p{number}") for number in range(MAX_STATUSES)])
+
+
+def test_a_full_item_has_room_for_checks_of_graveler_and_fits_the_table() -> None:
+    tables = MemoryTables()
+    store = statuses(tables)
+    for principal in "abcd":
+        store.post(
+            TREE, [status(f"n{n}", principal=principal, description="d" * 1000) for n in range(MAX_OF_PRINCIPAL - 3)]
+        )
+    own = [
+        Status(f"n{n}", StatusState.FAILURE, "d" * 1000, principal=GRAVELER, created=NOW)
+        for n in range(MAX_OF_PRINCIPAL)
+    ]
+    tree = store.post(TREE, own)
+    assert len(tree.statuses) == 4 * (MAX_OF_PRINCIPAL - 3) + MAX_OF_PRINCIPAL
+    packed = (tables.get(store.key(TREE)) or {})["statuses"]
+    assert isinstance(packed, bytes)
+    assert len(packed) < MAX_ITEM_BYTES * 3 // 4
+
+
+@pytest.mark.parametrize(
+    "item", [{}, {"version": 1}, {"version": 1, "statuses": b"["}, {"version": "1", "statuses": b"[]"}]
+)
+def test_a_damaged_item_is_reported(item: dict[str, str]) -> None:
+    tables = MemoryTables()
+    store = statuses(tables)
+    tables.put(store.key(TREE), item)
+    with pytest.raises(CorruptError, match="fsck"):
+        store.read(TREE)
