@@ -112,7 +112,7 @@ class MovedHead(str, Enum):
     APART = "apart"
 
 
-class RequiredStatus(Struct, frozen=True, omit_defaults=True):
+class RequiredStatus(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A status that a tree needs. ``posters`` are patterns of principals who may post it; ``check`` is the definition of a check
     that graveler runs, and then nobody else posts it. With ``paths``, prefixes, it counts only if something below one of them
     changed."""
@@ -123,7 +123,7 @@ class RequiredStatus(Struct, frozen=True, omit_defaults=True):
     paths: tuple[str, ...] = ()
 
 
-class RequiredApprovals(Struct, frozen=True, omit_defaults=True):
+class RequiredApprovals(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The ``number`` of approvals that a pull request needs, if something below one of the prefixes ``paths`` changed; without
     paths, always. ``by`` are patterns of principals whose approvals count; without any, all do."""
 
@@ -132,7 +132,7 @@ class RequiredApprovals(Struct, frozen=True, omit_defaults=True):
     by: tuple[str, ...] = ()
 
 
-class Rule(Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Rule(Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """A rule for the branches and tags whose names match one of these patterns (``*``, ``?`` and ``[…]``).
 
     ``strategies`` are the merge strategies that are allowed, None for all; ``frozen`` is the reason why nothing may change, if
@@ -163,6 +163,54 @@ class Rules(Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
 
 
+class LakeRule(Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule of the lake: for those repositories whose names match one of the patterns ``repositories``."""
+
+    repositories: tuple[str, ...]
+
+
+class LakeRules(Struct, frozen=True):
+    """The rules of a lake. ``version`` counts their changes; 0 if it never had any."""
+
+    version: int = 0
+    rules: tuple[LakeRule, ...] = ()
+
+
+class Lack(Struct, frozen=True, omit_defaults=True):
+    """A requirement of a rule that a commit does not fulfil. ``requirement`` is one of ``status``, ``approvals``,
+    ``pull-request``, ``strategy``, ``frozen`` and ``permission``, ``name`` the status's. ``passing``: it may still be
+    fulfilled."""
+
+    rule: str
+    requirement: str
+    name: str = ""
+    state: str = ""
+    words: str = ""
+    url: str = ""
+    passing: bool = True
+
+
+class RuleReport(Struct, frozen=True):
+    """A change that a rule with ``observe`` would have refused: the branch or tag ``ref`` was pointed at this commit.
+    ``time`` is in Unix seconds."""
+
+    time: int
+    rule: str
+    kind: Literal["branch", "tag"]
+    ref: str
+    commit_id: CommitID
+    lacks: tuple[Lack, ...]
+
+
+class RuleTrial(Struct, frozen=True):
+    """The outcome of pointing a branch or tag at a commit, without doing it. ``rules`` are the names of the rules that match,
+    ``lacks`` what those that refuse changes would miss, and ``observed`` what those with ``observe`` would report."""
+
+    rules: tuple[str, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+    observed: tuple[Lack, ...] = ()
+
+
 class StatusState(str, Enum):
     """The verdict of a status. Only ``success`` lets a tree pass; ``error`` is a check that could not be made."""
 
@@ -187,20 +235,6 @@ class Status(Struct, frozen=True, omit_defaults=True):
     created: int = 0
     expires: int = 0
     commit_id: CommitID = CommitID("")
-
-
-class Lack(Struct, frozen=True, omit_defaults=True):
-    """A requirement of a rule that a commit does not fulfil. ``requirement`` is one of ``status``, ``approvals``,
-    ``pull-request``, ``strategy``, ``frozen`` and ``permission``, ``name`` the status's. ``passing``: it may still be
-    fulfilled."""
-
-    rule: str
-    requirement: str
-    name: str = ""
-    state: str = ""
-    words: str = ""
-    url: str = ""
-    passing: bool = True
 
 
 class CandidateState(str, Enum):
