@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from graveler.cli import globs, terminal
+from graveler.cli import terminal
 from graveler.errors import InvalidError
 from graveler.sdk.lake import open_lake
+from graveler.values import globs
 from tests.cli.support import commit, done, put, run, write_tree
 
 ENTRY_FIELDS = {"path", "size", "checksum", "mtime", "content_type", "metadata", "address"}

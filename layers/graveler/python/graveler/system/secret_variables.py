@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Final, NoReturn
 
@@ -21,6 +21,9 @@ DESCRIPTOR: Final = "GRAVELER_SECRETS_DESCRIPTOR"
 
 _NAMES: Final = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|ACCESS_?KEY|API_?KEY|PRIVATE_?KEY", re.IGNORECASE)
 _PATHS: Final = re.compile(r"_(FILE|PATH|DIR)$", re.IGNORECASE)
+_SHORTEST: Final = 6
+"""Characters of the shortest value that is masked: shorter ones are parts of words."""
+_ACCESS_KEY: Final = re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b")
 _WITH_PASSWORD: Final = re.compile(r"://[^/@\s:]{0,512}:[^/@\s]{1,512}@")
 
 
@@ -30,6 +33,13 @@ def is_secret(name: str, value: str) -> bool:
     if name == DESCRIPTOR:
         return False
     return bool(_NAMES.search(name) and not _PATHS.search(name)) or bool(_WITH_PASSWORD.search(value))
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """Return text with ``***`` in the place of these secrets, of passwords in URLs and of the IDs of AWS's access keys."""
+    for secret in sorted({value for value in secrets if len(value) >= _SHORTEST}, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return _ACCESS_KEY.sub("***", _WITH_PASSWORD.sub("://***@", text))
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:

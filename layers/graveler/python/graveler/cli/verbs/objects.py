@@ -201,7 +201,7 @@ def _named(repository: "AnyRepository", branch: str, path: str) -> "list[ObjectE
     try:
         return [repository.stat(branch, path)]
     except ObjectNotFoundError:
-        from graveler.cli.globs import beginning, is_pattern, matches  # few paths are patterns
+        from graveler.values.globs import beginning, is_pattern, matches  # few paths are patterns
 
         if not is_pattern(path):
             raise

@@ -1,0 +1,121 @@
+"""Verdicts in the table: each under the digest of what it depends on, for 30 days, and the claims of those who work on one."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from secrets import token_hex
+from typing import Final
+
+from graveler.errors import GravelerError
+from graveler.lake.clock import Clock
+from graveler.lake.gates.checks.verdicts import Verdict
+from graveler.lake.leases import LeaseWatch
+from graveler.model import RepositoryUID, StatusState
+from graveler.storage.tables.port import Absent, ConditionFailedError, Item, Key, Matches, Tables
+from graveler.system.forks import new_lock
+
+KEPT: Final = 30 * 86_400
+"""Seconds for which a verdict is used again."""
+LEASE: Final = 10.0
+"""Seconds after a sign of life for which a run counts as worked on."""
+BEAT: Final = 3.0
+"""Seconds between two signs of life."""
+_PAUSE: Final = 0.5
+
+_BEAT: Final = "beat"
+_STATE: Final = "state"
+
+
+class CheckOutcomes:
+    """The verdicts of one repository's checks. Two processes do not make the same check at once: no promise rests on that."""
+
+    def __init__(self, tables: Tables, uid: RepositoryUID, clock: Clock, leases: LeaseWatch) -> None:
+        self._tables = tables
+        self._uid = uid
+        self._clock = clock
+        self._leases = leases
+
+    def find(self, digest: bytes) -> Verdict | None:
+        """Return the verdict under a digest, if there is one that is not too old. One table read."""
+        return self._verdict(self._tables.get(self._key(digest)))
+
+    @contextmanager
+    def claimed(self, digest: bytes, stop: Callable[[], None]) -> Iterator["Verdict | Claim"]:
+        """Claim the run of a check while the body works; yields the claim, or the verdict if there is one. Waits while another
+        process makes the same check, and calls ``stop`` meanwhile. Two table writes, and one every :data:`BEAT` seconds."""
+        while True:
+            stop()
+            item = self._tables.get(self._key(digest))
+            verdict = self._verdict(item)
+            if verdict is not None:
+                yield verdict
+                return
+            beat = None if item is None else item.get(_BEAT)
+            if isinstance(beat, str) and self._leases.is_held(self._lease(digest), beat, LEASE):
+                self._clock.sleep(_PAUSE)
+                continue
+            claim = Claim(self._tables, self._key(digest), self._clock)
+            if claim.begin(item):
+                break
+        with self._clock.repeating(BEAT, claim.renew):
+            try:
+                yield claim
+            finally:
+                self._leases.forget(self._lease(digest))
+                claim.release()
+
+    def _verdict(self, item: Item | None) -> Verdict | None:
+        if item is None or _STATE not in item or int(item["expires"]) <= self._clock.now():  # type: ignore[arg-type]
+            return None
+        return Verdict(StatusState(item[_STATE]), str(item.get("words", "")), str(item.get("url", "")))
+
+    def _lease(self, digest: bytes) -> str:
+        return f"{self._uid}/check-runs/{digest.hex()}"
+
+    def _key(self, digest: bytes) -> Key:
+        return Key(f"{self._uid}/check-runs", digest)
+
+
+class Claim:
+    """The right to make a check, until it is released, or no longer renewed."""
+
+    def __init__(self, tables: Tables, key: Key, clock: Clock) -> None:
+        self._tables = tables
+        self._key = key
+        self._clock = clock
+        self._lock = new_lock()
+        """Held for changes of the item: a sign of life comes from another thread."""
+        self._item: Item | None = None
+
+    def begin(self, previous: Item | None) -> bool:
+        """Take the claim in the place of what was read; return False if another process was faster. One table write."""
+        item: Item = {_BEAT: token_hex(8), "expires": int(self._clock.now()) + KEPT}
+        try:
+            self._tables.put(self._key, item, Absent() if previous is None else Matches(dict(previous)))
+        except ConditionFailedError:
+            return False
+        self._item = item
+        return True
+
+    def renew(self) -> None:
+        """Give a sign of life. One table write; if that fails, another process may begin with the check."""
+        with self._lock, suppress(GravelerError):
+            self._replace({_BEAT: token_hex(8), "expires": int(self._clock.now()) + KEPT})
+
+    def finish(self, verdict: Verdict) -> None:
+        """Store the verdict in the place of the claim. One table write. A claim that was lost stores nothing: another process
+        makes the check."""
+        with self._lock, suppress(ConditionFailedError):
+            words = {name: text for name, text in (("words", verdict.words), ("url", verdict.url)) if text}
+            self._replace({_STATE: verdict.state.value, **words, "expires": int(self._clock.now()) + KEPT})
+        self._item = None
+
+    def release(self) -> None:
+        """Give the claim up, unless it is finished or lost. One table write, none after :meth:`finish`."""
+        if self._item is not None:
+            with suppress(GravelerError):  # it runs out by itself
+                self._tables.delete(self._key, Matches(dict(self._item)))
+
+    def _replace(self, item: Item) -> None:
+        if self._item is not None:
+            self._tables.put(self._key, item, Matches(dict(self._item)))
+            self._item = item
