@@ -19,7 +19,7 @@ from graveler import requests
 from graveler.api.resources import GROUPS
 from graveler.cli.app import app
 from graveler.remote.repository import runs_remotely
-from graveler.requests.base import Repetition, Request
+from graveler.requests.base import Gated, Repetition, Request
 from graveler.requests.merging import Replay
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "requests.md"
@@ -40,7 +40,7 @@ The page is written by `python -m tests.make_request_docs`, and a test compares 
 
 Kind = type[Request[Any]]
 
-SHARED: Final[set[Kind]] = {Replay}
+SHARED: Final[set[Kind]] = {Gated, Replay}
 """Classes of which requests are made, that are none themselves."""
 
 

@@ -13,10 +13,10 @@ from graveler.lake.context import Context
 from graveler.lake.keyword_methods import KeywordMethods
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.repository import function_of
-from graveler.model import SplitParameters
+from graveler.model import CommitID, SplitParameters
 from graveler.operations.pinned_requests import KINDS, LongRequest
 from graveler.remote.repository import runs_remotely
-from graveler.requests import committing, merging, refs, setting_changes, staging
+from graveler.requests import committing, merging, pulls, refs, setting_changes, staging
 from graveler.requests.base import CommitInfo, Permission, Repetition, Request
 from graveler.requests.fields import fields_of
 from graveler.requests.refs import CreateTag, DeleteTag
@@ -25,8 +25,17 @@ from graveler.wire.request_shapes import shape_of
 from tests.api.support import Answer, EventClient, World, make_world
 from tests.make_request_docs import PAGE, every_request, operations, page
 
-NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag}
-"""Requests that change the repository, and no branch of it."""
+OF_PULL_REQUESTS: set[type[Request[Any]]] = {
+    pulls.CreatePullRequest,
+    pulls.UpdatePullRequest,
+    pulls.ApprovePullRequest,
+    pulls.WithdrawApproval,
+    pulls.CommentOnPullRequest,
+    pulls.MergePullRequest,
+}
+"""Requests about a pull request, which names the branches that a caller needs."""
+NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag, *OF_PULL_REQUESTS}
+"""Requests that change the repository, and no branch of it that they name."""
 
 
 @pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
@@ -102,6 +111,12 @@ KEYED: list[Request[Any]] = [
     setting_changes.DeleteRetention(),
     setting_changes.SetReadOnly(read_only=False),
     staging.UpdateMetadata(branch="dev", path="a", metadata={"k": "v"}),
+    pulls.CreatePullRequest(title="second", source="dev", destination="main"),
+    pulls.UpdatePullRequest(pull="1", title="renamed"),
+    pulls.ApprovePullRequest(pull="1", source_commit=CommitID("f" * 64)),
+    pulls.WithdrawApproval(pull="1"),
+    pulls.CommentOnPullRequest(pull="1", text="good"),
+    pulls.MergePullRequest(pull="1"),
 ]
 
 
@@ -114,6 +129,7 @@ def test_a_request_that_is_repeated_under_its_key_has_the_effect_that_it_declare
         opened.upload("dev", "a", str(number).encode())
         opened.commit("dev", str(number))
     opened.create_tag("tag", "main")
+    opened.create_pull_request("first", "dev", "main", by="ada")
     before = keys_of(world)
     shape = shape_of(type(request_))
     path = shape.endpoint.template.format(repository="repo", **shape.path_of(request_))
@@ -154,8 +170,11 @@ def test_the_lake_knows_results_by_the_request_id_alone(request_type: type[Reque
     assert (request_type.repetition is Repetition.RESULT) == bool(fields & {"info", "request_id"})
 
 
-UNCHANGED_BY_BRANCH: set[str] = {"createBranch"}
-"""Operations whose branch is in the body: their handlers require the permission themselves."""
+UNCHANGED_BY_BRANCH: set[str] = {
+    "createBranch",
+    *(kind.endpoint.operation for kind in OF_PULL_REQUESTS if kind.endpoint is not None),
+}
+"""Operations whose branch is in the body or in a pull request: their handlers require the permission themselves."""
 
 NOT_OVER_HTTP: set[str] = {
     "CopyPrefix",
@@ -177,7 +196,7 @@ def test_every_request_is_offered_over_http_or_deliberately_not() -> None:
 def test_a_route_knows_the_branch_that_its_requests_change() -> None:
     """Limits of keys to branches are judged by it, and so is the audit."""
     for route in (route for group in GROUPS for route in group.routes):
-        changes = {name for kind in route.requests for name in kind.changes}
+        changes = {name for kind in route.requests for name in kind.changes} or OF_PULL_REQUESTS & {*route.requests}
         assert bool(changes) == bool(route.branch_parameter or route.branch_in_body) or not route.requests
         assert route.branch_in_body == (route.operation in UNCHANGED_BY_BRANCH) or not route.requests
         if route.requests:

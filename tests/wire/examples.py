@@ -6,6 +6,7 @@ from graveler import errors
 from graveler.access import refusals as access
 from graveler.errors import GravelerError
 from graveler.lake.importing.listing_files import ListingError
+from graveler.lake.pulls import pull_errors
 from graveler.model import Conflict
 from graveler.operations.work import CancelledError
 
@@ -62,5 +63,8 @@ def every_error(name: str) -> list[GravelerError]:
         access.OthersNamespaceError(name),
         access.PrincipalRuleNotFoundError(name),
         access.KeyNotFoundError(name),
+        pull_errors.PullRequestNotFoundError(name),
+        pull_errors.PullRequestEndedError("7", "merged", f": {name}"),
+        pull_errors.OwnApprovalError("7", name, "it is theirs"),
         ListingError(Path("listing.csv"), f"names {name}", 7, name, "value"),
     ]

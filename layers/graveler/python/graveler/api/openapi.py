@@ -28,6 +28,7 @@ TAGS: Final[Mapping[str, str]] = {
     "objects": "Objects: read, list, write, delete, copy",
     "commits": "Commits and histories",
     "refs": "Two refs: merge, merge base, differences",
+    "pulls": "Pull requests: proposed merges, their comments and approvals",
     "tags": "Permanent names for commits",
     "staging": "Uploads by presigned URLs, and links to bytes that are already there",
     "multipart uploads": "Uploads in parts, by presigned URLs",

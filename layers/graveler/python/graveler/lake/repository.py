@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from graveler.lake.importing.importer import ImportSource
     from graveler.lake.merging.preview import PreviewedMerge
     from graveler.lake.objects.uploads import PartedUpload
+    from graveler.model import Page
     from graveler.requests.importing import Imported
+    from graveler.requests.pulls import PullComment, PullRequest, StatusFilter
     from graveler.storage.tables.port import Check
     from graveler.system.progress import Progress as Phases
 
@@ -127,6 +129,33 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         from graveler.lake.merging.preview import PreviewedMerge
 
         return PreviewedMerge(self.parts, source, destination, strategies_of(strategy))
+
+    def pull_request(self, pull: str) -> "PullRequest":
+        """Return a pull request, by its number as text. Cost: two table reads. :class:`PullRequestNotFoundError`."""
+        from graveler.lake.pulls.pull_sides import read_sides
+        from graveler.lake.pulls.pull_store import pull_number
+
+        return read_sides(self.parts, pull_number(pull)).current()
+
+    def pull_requests(
+        self, status: "StatusFilter" = "all", *, after: str = "", amount: int = 100, prefix: str = ""
+    ) -> "Page[PullRequest]":
+        """List pull requests, the newest first: those with a number below ``after``, which begins with the digits ``prefix``.
+        Status ``closed`` includes merged ones. An open one that has lost a branch since it was last changed is listed among the
+        open ones, as closed.
+
+        Cost: a table read for each state, and one for each hundred results and for each hundred branches of open ones.
+        """
+        from graveler.lake.pulls.pull_listing import list_pull_requests
+
+        return list_pull_requests(self.parts, status, after, amount, prefix)
+
+    def pull_comments(self, pull: str, *, after: str = "", amount: int = 100) -> "Page[PullComment]":
+        """List the comments on a pull request, the oldest first, after the comment of a number. Cost: two table reads.
+        :class:`PullRequestNotFoundError`."""
+        from graveler.lake.pulls.pull_listing import list_comments
+
+        return list_comments(self.parts, pull, after, amount)
 
     # For clients that write bytes by themselves
 

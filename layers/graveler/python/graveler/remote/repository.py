@@ -31,6 +31,7 @@ from graveler.model import (
 )
 from graveler.remote.connection import PAGE, Query, Response, branch_path
 from graveler.remote.error_responses import refusal
+from graveler.remote.pull_requests import PULL_RUNS, RemotePullRequests
 from graveler.remote.replays import replay_conflicts
 from graveler.remote.repository_settings import SETTINGS_RUNS, RemoteSettings
 from graveler.remote.sending import expect_no_date, read_result, send
@@ -68,7 +69,7 @@ _LISTING: Final = ".graveler/listing"
 """The path under which a listing is sent. No object of this path is created."""
 
 
-class RemoteRepository(RemoteSettings, KeywordMethods):
+class RemoteRepository(RemoteSettings, RemotePullRequests, KeywordMethods):
     """All verbs of a repository behind the HTTP API, those of :class:`graveler.lake.repository.OpenRepository`. The server
     records the access key's owner, so ``by`` and ``committer`` are ignored. Each verb is one request unless stated otherwise; one
     that creates something takes effect once, however often the request had to be sent, and with a ``request_id`` also across
@@ -458,6 +459,7 @@ def runs_remotely(kind: type[Request[Any]]) -> bool:
 
 _RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Context], Any]]] = {
     **SETTINGS_RUNS,
+    **PULL_RUNS,
     requests.CreateBranch: RemoteRepository._run_create_branch,
     requests.ReleaseBranch: RemoteRepository._run_release_branch,
     requests.HardReset: RemoteRepository._run_hard_reset,

@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graveler.requests import committing, exporting, importing, merging, refs, setting_changes, staging
+    from graveler.requests import committing, exporting, importing, merging, pulls, refs, setting_changes, staging
 
-__all__ = ["committing", "exporting", "importing", "merging", "refs", "setting_changes", "staging"]
+__all__ = ["committing", "exporting", "importing", "merging", "pulls", "refs", "setting_changes", "staging"]
 
 
 def __getattr__(name: str) -> ModuleType:

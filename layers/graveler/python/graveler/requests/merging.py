@@ -25,6 +25,10 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
     source names another one by now. With ``expected_destination``, it is refused if the destination has another head when the
     commit lands, so that the merged tree is one that the caller could foresee. Neither costs a request.
 
+    With ``pull_request``, the number of an open pull request from the source into the destination, that becomes merged together
+    with the merge; if it is already, nothing changes, and its commit is returned. That costs one table read for each head that
+    the destination turns out to have. :class:`graveler.requests.pulls.MergePullRequest` is the verb for it.
+
     Cost: resolving the source and finding the base; three metaranges and the ranges that both sides changed read; the ranges that
     are new, the metarange, unless it is the head's or the source's, and the commit record written; one transaction. Two table
     reads to see that nothing is staged at the destination (one for each token and shard); two transactions more if the staged
@@ -52,7 +56,8 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
     ``untouched``, prefixes below which the destination must be unchanged since the base, else 409; and ``application``: a version
     that the destination already has is not merged again. With ``beside_uncommitted``, uncommitted changes of the destination
     block the merge only if it would change the same objects, or if they are below ``untouched``. ``expected_head`` and
-    ``expected_destination`` are commit IDs: if the source, or the destination, is at another commit, 412.""",
+    ``expected_destination`` are commit IDs: if the source, or the destination, is at another commit, 412. ``pull_request`` is the
+    ID of the pull request that becomes merged by it; use mergePullRequest instead.""",
     )
 
     source: str
@@ -79,6 +84,7 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
         CommitID | None,
         Field("Fail if BRANCH is at another commit than this one.", option="--expect-destination", metavar="COMMIT"),
     ] = None
+    pull_request: str = ""
 
 
 class Replay(Request[model.Commit], frozen=True, kw_only=True):

@@ -46,10 +46,15 @@ def next_token(token: Token, shards: int = 1) -> Token:
     return Token(f"{token[:_LINE]}{token_hex(16 - _LINE // 2)}-{max(shards, shard_count(token))}")
 
 
+def life_of(token: Token) -> str:
+    """Return what all tokens of a branch share as long as it has one name, and those of no other branch have."""
+    return token[:_LINE]
+
+
 def same_branch(token: Token, other: Token) -> bool:
     """Return whether two tokens belong to one branch under one name. False for two tokens of one branch if the version before
     this one made the newer of them."""
-    return token[:_LINE] == other[:_LINE]
+    return life_of(token) == life_of(other)
 
 
 def shard_count(token: Token) -> int:

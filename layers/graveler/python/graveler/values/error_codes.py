@@ -18,6 +18,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "graveler.access.refusals": "AuthenticationError IdentityRefusedError NotPermittedError TooManyFailuresError "
     "SourceNotAllowedError OthersNamespaceError PrincipalRuleNotFoundError KeyNotFoundError",
     "graveler.lake.importing.listing_files": "ListingError",
+    "graveler.lake.pulls.pull_errors": "PullRequestNotFoundError PullRequestEndedError OwnApprovalError",
     "graveler.operations.work": "CancelledError",
 }
 """Classes with a code that modules other than :mod:`graveler.errors` declare, by module; a test compares it with the code."""

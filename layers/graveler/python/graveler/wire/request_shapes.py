@@ -34,6 +34,18 @@ _DOCUMENTS: Final[Mapping[Any, Any]] = {Application | None: ApplicationVersion |
 """Types whose document is another type with the same fields."""
 
 
+def strategy_document(strategies: MergeStrategies) -> dict[str, Any]:
+    """Return the fields of a document for merge strategies."""
+    by_prefix = [PrefixStrategy(prefix, strategy.value) for prefix, strategy in strategies.by_prefix]
+    return {"strategy": strategies.default.value, "strategies": by_prefix or None}
+
+
+def strategies_of(document: Any) -> MergeStrategies:
+    """Return the merge strategies in the fields of a document."""
+    by_prefix = tuple((rule.prefix, MergeStrategy(rule.strategy)) for rule in document.strategies or ())
+    return MergeStrategies(MergeStrategy(document.strategy or ""), by_prefix)
+
+
 class _Shape(Struct, frozen=True):
     """Another form of a value in a document: its fields there, their values, and the value that a document gives."""
 
@@ -45,14 +57,13 @@ class _Shape(Struct, frozen=True):
 _SHAPES: Final[Mapping[Any, _Shape]] = {
     MergeStrategies: _Shape(
         {"strategy": StrategyName | None, "strategies": list[PrefixStrategy] | None},
-        lambda strategies: {
-            "strategy": strategies.default.value,
-            "strategies": [PrefixStrategy(prefix, strategy.value) for prefix, strategy in strategies.by_prefix] or None,
-        },
-        lambda document: MergeStrategies(
-            MergeStrategy(document.strategy or ""),
-            tuple((rule.prefix, MergeStrategy(rule.strategy)) for rule in document.strategies or ()),
-        ),
+        strategy_document,
+        strategies_of,
+    ),
+    MergeStrategies | None: _Shape(
+        {"strategy": StrategyName | None, "strategies": list[PrefixStrategy] | None},
+        lambda strategies: {} if strategies is None else strategy_document(strategies),
+        lambda document: None if document.strategy is None and document.strategies is None else strategies_of(document),
     ),
     SplitParameters: _Shape(
         dict.fromkeys(("min_size", "max_size", "raggedness"), int),

@@ -63,12 +63,12 @@ def merge_into_branch(call: Call, repository: str, request: merging.Merge) -> Re
     try:
         return answer(call, repository, request, render)
     except MergeConflictError as error:
-        return _refused(error, "conflict found")
+        return refused_merge(error, "conflict found")
     except TouchedError as error:
-        return _refused(error, "conflict")
+        return refused_merge(error, "conflict")
 
 
-def _refused(error: GravelerError, words: str) -> Response:
+def refused_merge(error: GravelerError, words: str) -> Response:
     """Return the response for a refused merge, which has its own document in published clients."""
     refusal = document(error, words)
     return json_response(MergeRefusal("", f"{words}: {error}", refusal.detail, refusal.code, refusal.fields), 409)

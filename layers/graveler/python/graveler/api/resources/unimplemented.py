@@ -1,7 +1,7 @@
 """The rest of lakeFS's API: unimplemented operations respond with a 501 and an Error body, as clients expect; never with a 404.
 
-Groups and policies: an access key has one role instead. Garbage collection by Spark reads its own formats. Pull requests and
-hooks need a server of their own.
+Groups and policies: an access key has one role instead. Garbage collection by Spark reads its own formats. Hooks need a server of
+their own.
 """
 
 from typing import Final
@@ -54,11 +54,6 @@ OPERATIONS = (
     ("GET", "/repositories/{repository}/metadata/object/{type}/{id}", "getMetadataObject"),
     ("GET", "/repositories/{repository}/metadata/meta_range/{id}", "getMetaRange"),
     ("GET", "/repositories/{repository}/metadata/range/{id}", "getRange"),
-    ("GET", "/repositories/{repository}/pulls", "listPullRequests"),
-    ("POST", "/repositories/{repository}/pulls", "createPullRequest"),
-    ("GET", "/repositories/{repository}/pulls/{pull}", "getPullRequest"),
-    ("PATCH", "/repositories/{repository}/pulls/{pull}", "updatePullRequest"),
-    ("PUT", "/repositories/{repository}/pulls/{pull}/merge", "mergePullRequest"),
 )
 """Method, path and operation of everything unimplemented. Declarations in other modules take precedence."""
 
@@ -81,7 +76,6 @@ _INSTEAD: Final = (
     ("/repositories/{repository}/branch_protection", "use /repositories/{repository}/settings/branch_protection"),
     ("/repositories/{repository}/gc/", _GARBAGE),
     ("/repositories/{repository}/metadata/", _METADATA),
-    ("/repositories/{repository}/pulls", "there are no pull requests: use `graveler diff` and `graveler merge`"),
 )
 """What to use instead, by the beginning of the path; the first that fits counts."""
 

@@ -1,7 +1,7 @@
 """Merge: bring what one ref changed since the common base into a branch."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -18,6 +18,9 @@ from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Commit, CommitID, MergeStrategy
 from graveler.requests.merging import Merge
 from graveler.tree.has_difference import differ
+
+if TYPE_CHECKING:
+    from graveler.lake.pulls.pending_merge import PendingMerge
 
 STRATEGY_KEY: Final = ".lakefs.merge.strategy"
 """The metadata key of a merge commit for its strategy; clients of lakeFS expect this name, and ``default`` for none."""
@@ -48,6 +51,9 @@ def plan_merge(repository: RepositoryParts, request: Merge, source_id: CommitID 
         request.beside_uncommitted,
         request.unchanged_prefixes,
     )
+    pending = _pending(repository, request)
+    if pending is not None:
+        landing = replace(landing, accompanying=pending.writes)
 
     def begin() -> Choose:
         # The source is fixed when the merge begins.
@@ -59,6 +65,8 @@ def plan_merge(repository: RepositoryParts, request: Merge, source_id: CommitID 
         _expect(source, request.expected_head, other)
 
         def choose(head: Commit) -> ThreeWay:
+            if pending is not None:
+                pending.look()
             _expect(destination, request.expected_destination, head)
             base = base_of_merge(repository, source, other, destination, head, allow_empty=request.allow_empty)
             _check_unchanged(repository, source, destination, base, head, request.unchanged_prefixes)
@@ -68,6 +76,15 @@ def plan_merge(repository: RepositoryParts, request: Merge, source_id: CommitID 
         return choose
 
     return MergePlan(landing, begin, source, destination)
+
+
+def _pending(repository: RepositoryParts, request: Merge) -> "PendingMerge | None":
+    """Return the pull request that the merge is of, if it is one's. No request."""
+    if not request.pull_request:
+        return None
+    from graveler.lake.pulls.pending_merge import PendingMerge  # most merges are of none
+
+    return PendingMerge(repository, request)
 
 
 def strategy_of(merged: Commit) -> MergeStrategy:

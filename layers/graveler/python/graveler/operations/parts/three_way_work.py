@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 
 from graveler.lake.committing.landing import Draft, give_back_turn, keeping_turn, look_at_head, written_before
 from graveler.lake.committing.partial_result import merge_terms
+from graveler.lake.committing.publish import AlreadyDoneError
 from graveler.lake.committing.resplit import recut
 from graveler.lake.deadline import Deadline
 from graveler.lake.merging.inputs import trees_of
@@ -53,7 +54,10 @@ class ThreeWayWork:
             return Plan((), done=done.id)
         choose = self._undertaking.begin()
         head, destination = look_at_head(self._repository, self._undertaking.landing, keep=before is not None)
-        chosen = choose(head)
+        try:
+            chosen = choose(head)
+        except AlreadyDoneError as merged:  # the pull request of this merge
+            return Plan((), done=merged.commit_id)
         base, source = trees_of(self._repository, chosen.base, chosen.source)
         split = split_at(self._repository, head)
         trees = base, source, destination
