@@ -17,7 +17,7 @@ from graveler.model import CommitID, SplitParameters
 from graveler.operations.pinned_requests import KINDS, LongRequest
 from graveler.remote.repository import runs_remotely
 from graveler.requests import committing, merging, pulls, refs, setting_changes, staging
-from graveler.requests.base import CommitInfo, Permission, Repetition, Request
+from graveler.requests.base import CommitInfo, Gated, Permission, Repetition, Request, T_co
 from graveler.requests.fields import fields_of
 from graveler.requests.refs import CreateTag, DeleteTag
 from graveler.requests.staging import Duplicate
@@ -65,7 +65,7 @@ def test_who_does_a_request_takes_it_and_returns_its_result(request_type: type[R
 
 def _result(request_type: type[Request[Any]]) -> Any:
     bases = (base for kind in request_type.__mro__ for base in getattr(kind, "__orig_bases__", ()))
-    ((result,),) = {get_args(base) for base in bases if get_origin(base) is Request}
+    ((result,),) = {get_args(base) for base in bases if get_origin(base) in (Request, Gated)} - {(T_co,)}
     return result
 
 

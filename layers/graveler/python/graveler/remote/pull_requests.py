@@ -6,7 +6,7 @@ from typing import Any, Final
 from graveler.errors import MergeConflictError
 from graveler.lake.context import Context
 from graveler.model import Page
-from graveler.remote.connection import PAGE
+from graveler.remote.connection import PAGE, Query
 from graveler.remote.error_responses import refusal
 from graveler.remote.reading import RemoteReader
 from graveler.remote.sending import send
@@ -29,14 +29,14 @@ class RemotePullRequests(RemoteReader):
         self, status: StatusFilter = "all", *, after: str = "", amount: int = 100, prefix: str = ""
     ) -> Page[PullRequest]:
         """List pull requests, the newest first."""
-        query = {"status": status, "after": after, "amount": min(amount, PAGE), "prefix": prefix}
+        query: Query = {"status": status, "after": after, "amount": min(amount, PAGE), "prefix": prefix}
         page = self._connection.get((*self._base, "pulls"), pull_documents.PullRequestsList, query)
         return Page(tuple(pull.value() for pull in page.results), page.pagination.next_after)
 
     def pull_comments(self, pull: str, *, after: str = "", amount: int = 100) -> Page[PullComment]:
         """List the comments on a pull request, the oldest first."""
         path = (*self._base, "pulls", pull, "comments")
-        query = {"after": after, "amount": min(amount, PAGE)}
+        query: Query = {"after": after, "amount": min(amount, PAGE)}
         page = self._connection.get(path, pull_documents.PullRequestComments, query)
         return Page(tuple(comment.value() for comment in page.results), page.pagination.next_after)
 

@@ -71,7 +71,7 @@ def _result_of(kind: type[Request[Any]]) -> Any:
     """Return the type of a request's result."""
     for class_ in kind.__mro__:
         for base in getattr(class_, "__orig_bases__", ()):
-            if get_origin(base) is Request:
+            if issubclass(get_origin(base) or object, Request):
                 (result,) = get_args(base)
                 return result
     raise TypeError(kind)
