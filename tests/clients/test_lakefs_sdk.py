@@ -400,7 +400,6 @@ def test_there_are_no_actions(sdk: Any, main: lakefs.Branch) -> None:
         ("internal_api", "dump_refs", ["{repo}"]),
         ("auth_api", "list_groups", []),
         ("auth_api", "list_policies", []),
-        ("pulls_api", "list_pull_requests", ["{repo}"]),
         ("metadata_api", "get_meta_range", ["{repo}", "0" * 64]),
         ("internal_api", "prepare_garbage_collection_commits", ["{repo}"]),
     ],

@@ -31,11 +31,12 @@ from graveler.model import (
 from graveler.operations.store import OperationState
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository, runs_remotely
-from graveler.requests import committing, importing, merging, refs, setting_changes, staging
+from graveler.requests import committing, importing, merging, pulls, refs, setting_changes, staging
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.exporting import Export
 from graveler.requests.fields import fields_of
 from graveler.requests.importing import AddressType, ImportAddress, ImportChanges, ListingOptions
+from graveler.requests.pulls import PullComment, PullRequest
 from graveler.wire import (
     config_documents,
     difference_documents,
@@ -43,6 +44,7 @@ from graveler.wire import (
     imports,
     object_documents,
     operation_documents,
+    pull_documents,
 )
 from graveler.wire.documents import Pagination
 from graveler.wire.refs import MergeBase, MergeResult, RefDescription, Reflog, WrittenVersion
@@ -60,6 +62,10 @@ STRATEGIES = MergeStrategies(MergeStrategy.DEST_WINS, (("a/", MergeStrategy.SOUR
 ENTRY = ObjectEntry("a/é b", "s3://b/x", 3, "0" * 32, 1_700_000_000, "text/plain", {"k": "v"})
 OTHER = ObjectEntry("b", "s3://b/y", 4, "1" * 32, 1_700_000_001)
 COMMIT = documents.Commit(ID, [PARENT], "me", "m", 1_700_000_000, MetarangeID("e" * 64), {}, 2)
+PULL = pull_documents.pull_document(
+    PullRequest(number=7, title="t", source="s", destination="d", source_life="", destination_life="")
+)
+COMMENT = pull_documents.comment_document(PullComment(1, "é", "ada", "ada", 7))
 SELECTION = RefSelection(
     details=("commit", "counts"), base="a/b~1", by_update=True, prefix="p", after="7:a é", amount=2000
 )
@@ -72,6 +78,8 @@ REPLAY: Final[dict[str, Any]] = {
     "allow_empty": True,
     "force": True,
 }
+
+TERMS: Final[dict[str, Any]] = {"message": "m", "strategies": STRATEGIES, "squash": True}
 
 VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
     (committing.Commit(branch="b"), {"info": DATED, "allow_empty": True, "force": True}),
@@ -93,6 +101,7 @@ VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
             "beside_uncommitted": True,
             "expected_head": ID,
             "expected_destination": PARENT,
+            "pull_request": "7",
         },
     ),
     (merging.Revert(branch="b", ref="a/r"), REPLAY),
@@ -106,6 +115,39 @@ VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
     (refs.Undo(branch="b"), {"request_id": "request-1", "force": True}),
     (refs.CreateTag(name="t/é", ref="main"), FORCE),
     (refs.DeleteTag(name="t/é"), FORCE),
+    (
+        pulls.CreatePullRequest(title="t é", source="s", destination="d"),
+        {**TERMS, "description": "why", "draft": True, "reviewers": ("ada",), "request_id": "request-1"},
+    ),
+    (
+        pulls.UpdatePullRequest(pull="7"),
+        {
+            **TERMS,
+            "title": "t é",
+            "description": "why",
+            "status": "closed",
+            "draft": False,
+            "reviewers": (),
+            "when_ready": False,
+        },
+    ),
+    (pulls.ApprovePullRequest(pull="7", source_commit=ID), {}),
+    (pulls.WithdrawApproval(pull="7"), {}),
+    (pulls.CommentOnPullRequest(pull="7", text="é"), {"request_id": "request-1"}),
+    (
+        pulls.MergePullRequest(pull="7"),
+        {
+            "info": INFO,
+            "strategies": STRATEGIES,
+            "squash": True,
+            "when_ready": True,
+            "expected_head": ID,
+            "beside_uncommitted": True,
+            "allow_empty": True,
+            "force": True,
+            "bypass": "why",
+        },
+    ),
     (setting_changes.SetMetadata(metadata={"k": "é"}), FORCE),
     (setting_changes.DeleteMetadata(keys=("k", "l")), FORCE),
     (setting_changes.SetProtection(patterns=("a", "b*", "a")), {"if_match": "etag", "force": True}),
@@ -213,6 +255,9 @@ READS: Final[dict[str, Callable[[RemoteRepository], object]]] = {
     "annotate_within": lambda repository: repository.annotate_within(
         "r", 2.5, prefix="p", after="a", delimiter="/", amount=5, position="kA"
     ),
+    "pull_request": lambda repository: repository.pull_request("7"),
+    "pull_requests": lambda repository: repository.pull_requests("open", after="9", amount=2000, prefix="7"),
+    "pull_comments": lambda repository: repository.pull_comments("7", after="1", amount=5),
     "written_by": lambda repository: repository.written_by("b", Application("app", 3)),
     "expect_upload": lambda repository: repository.expect_upload("b", "a/é b"),
 }
@@ -278,6 +323,13 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
             200,
             difference_documents.DiffList(page, [difference_documents.Diff("changed", "a/é b", "object")]),
         ),
+        ("GET repo/pulls", 200, pull_documents.PullRequestsList(page, [PULL])),
+        ("POST repo/pulls", 201, pull_documents.PullRequestCreationResponse("7")),
+        ("GET repo/pulls/7|(POST|DELETE) repo/pulls/7/approvals", 200, PULL),
+        ("GET repo/pulls/7/comments", 200, pull_documents.PullRequestComments(page, [COMMENT])),
+        ("POST repo/pulls/7/comments", 201, COMMENT),
+        ("PUT repo/pulls/7/merge", 200, MergeResult(ID)),
+        ("PATCH repo/pulls/7", 204, ""),
         ("GET repo/refs/[^/]+/merge/[^/]+", 200, MergeBase(ID, ID, PARENT)),
         ("GET .*/preview", 200, difference_documents.MergePreview(ID, page, [], ID, ID, Totals(), 0)),
         ("GET repo/refs/[^/]+/commits", 200, documents.CommitList(page, [COMMIT])),
