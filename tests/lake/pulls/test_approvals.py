@@ -17,6 +17,8 @@ from tests.lake.support import World
 
 ADA, BOB, CYD = (Actor(name, f"{name}@lake", f"key-{name}", "writer") for name in ("ada", "bob", "cyd"))
 
+PLAIN = MergeStrategies()
+
 
 @pytest.fixture
 def repository() -> OpenRepository:
@@ -38,7 +40,7 @@ def approve(repository: OpenRepository, actor: Actor, commit_id: CommitID | None
 
 
 def counting(
-    repository: OpenRepository, strategies: MergeStrategies = MergeStrategies(), *, squash: bool = False
+    repository: OpenRepository, strategies: MergeStrategies = PLAIN, *, squash: bool = False
 ) -> tuple[Approval, ...]:
     source, head = repository.commit_of("dev"), repository.commit_of("main")
     base = repository.merge_base("dev", "main")

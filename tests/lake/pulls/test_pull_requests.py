@@ -234,6 +234,7 @@ def test_lists_are_by_state_the_newest_first(repository: OpenRepository) -> None
     assert numbers("closed") == [11, 7, 5, 2]
     assert numbers("merged") == [7]
     assert numbers("closed", after="7") == [5, 2]
+    assert numbers(after="0") == numbers(after="1") == []
     assert numbers(prefix="1") == [12, 11, 10, 1]
     assert numbers(prefix="1", after="11") == [10, 1]
     assert numbers(prefix="2") == [2]
@@ -243,7 +244,7 @@ def test_lists_are_by_state_the_newest_first(repository: OpenRepository) -> None
     assert repository.pull_requests("closed", after="5", amount=3).next_after is None
     for options in ({"status": "none"}, {"after": "x"}, {"prefix": "x"}, {"amount": 0}):
         with pytest.raises(InvalidError):
-            repository.pull_requests(**options)  # type: ignore[arg-type]
+            repository.pull_requests(**options)
 
 
 def test_a_page_of_many_closed_ones_reads_little(world: World, repository: OpenRepository) -> None:
@@ -277,6 +278,7 @@ def test_comments_are_in_order_and_bounded(repository: OpenRepository) -> None:
     ]
     rest = repository.pull_comments("1", after=page.next_after or "")
     assert ([comment.number for comment in rest.results], rest.next_after) == ([3, 4, 5], None)
+    assert repository.pull_comments("1", after="9999999999").results == ()
     for text, words in (("", "empty"), (" \n", "empty"), ("x" * 16385, "at most 16,384"), ("\ud800", "comment")):
         with pytest.raises(InvalidError, match=words):
             repository.comment_on_pull_request("1", text)

@@ -2029,10 +2029,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Not implemented. */
+        /** List pull requests, the newest first. */
         get: operations["listPullRequests"];
         put?: never;
-        /** Not implemented. */
+        /**
+         * Propose to merge a branch into another one.
+         * @description A key that is limited to branches needs the source.
+         */
         post: operations["createPullRequest"];
         delete?: never;
         options?: never;
@@ -2047,15 +2050,54 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Not implemented. */
+        /**
+         * Describe a pull request.
+         * @description One that has lost a branch is shown as closed.
+         */
         get: operations["getPullRequest"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** Not implemented. */
+        /** Change a pull request, close it, or open it again. */
         patch: operations["updatePullRequest"];
+        trace?: never;
+    };
+    "/repositories/{repository}/pulls/{pull}/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Approve a pull request, as the caller looked at it. */
+        post: operations["approvePullRequest"];
+        /** Take back the caller's approval of a pull request. */
+        delete: operations["withdrawApproval"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/repositories/{repository}/pulls/{pull}/comments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the comments on a pull request, the oldest first. */
+        get: operations["listPullRequestComments"];
+        put?: never;
+        /** Comment on a pull request. */
+        post: operations["commentOnPullRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/repositories/{repository}/pulls/{pull}/merge": {
@@ -2066,7 +2108,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Not implemented. */
+        /** Merge a pull request, which becomes merged together with its destination; a repetition returns the first one's commit. */
         put: operations["mergePullRequest"];
         post?: never;
         delete?: never;
@@ -2738,6 +2780,32 @@ export interface components {
             version: number;
         };
         /**
+         * Approval
+         * @description An approval of a pull request: who gave it, with which credential, and what it covers: the commit of the source, the merge
+         *         base, and the terms of the merge; ``destination_commit_id`` is the destination's head at that time. It counts as long as
+         *         these are the same, and the destination has the same objects where the source changed some.
+         */
+        Approval: {
+            base_commit_id: string;
+            creation_date: string;
+            destination_commit_id: string;
+            key_id: string;
+            name: string;
+            principal: string;
+            source_commit_id: string;
+            squash_merge: boolean;
+            strategies: components["schemas"]["PrefixStrategy"][];
+            /** @enum {unknown} */
+            strategy: "" | "dest-wins" | "source-wins";
+        };
+        /**
+         * ApprovalCreation
+         * @description The whole ID of the source's commit that the caller looked at: 409 if the source has another one by now.
+         */
+        ApprovalCreation: {
+            source_commit: string;
+        };
+        /**
          * AuthCapabilities
          * @description The features that a login page may offer. ``access_keys`` is false under ``graveler ui``, where only the address that the
          *         command shows logs in.
@@ -2820,6 +2888,13 @@ export interface components {
             strategies: components["schemas"]["PrefixStrategy"][] | null;
             /** @default null */
             strategy: ("" | "dest-wins" | "source-wins") | null;
+        };
+        /**
+         * CommentCreation
+         * @description The text of a comment.
+         */
+        CommentCreation: {
+            text: string;
         };
         /**
          * Commit
@@ -3825,7 +3900,8 @@ export interface components {
          *         ``untouched``, prefixes below which the destination must be unchanged since the base, else 409; and ``application``: a version
          *         that the destination already has is not merged again. With ``beside_uncommitted``, uncommitted changes of the destination
          *         block the merge only if it would change the same objects, or if they are below ``untouched``. ``expected_head`` and
-         *         ``expected_destination`` are commit IDs: if the source, or the destination, is at another commit, 412.
+         *         ``expected_destination`` are commit IDs: if the source, or the destination, is at another commit, 412. ``pull_request`` is the
+         *         ID of the pull request that becomes merged by it; use mergePullRequest instead.
          */
         Merge: {
             /** @default null */
@@ -3846,6 +3922,8 @@ export interface components {
             metadata: {
                 [key: string]: string;
             } | null;
+            /** @default null */
+            pull_request: string | null;
             /** @default null */
             squash_merge: boolean | null;
             /** @default null */
@@ -4222,6 +4300,157 @@ export interface components {
          */
         ProtectionRule: {
             pattern: string;
+        };
+        /**
+         * PullRequest
+         * @description A pull request. ``status`` is ``open``, ``closed`` or ``merged``, ``reason`` the one for which it was closed, if nobody
+         *         closed it. ``message``, ``strategy``, ``strategies`` and ``squash_merge`` are the terms of its merge; ``when_ready`` is the
+         *         name of the person for whom it is merged once its rules are fulfilled, or null. ``version`` counts its changes. Dates are RFC
+         *         3339.
+         */
+        PullRequest: {
+            approvals: components["schemas"]["Approval"][];
+            author: string;
+            closed_by: string;
+            closed_date?: string;
+            creation_date: string;
+            description: string;
+            destination_branch: string;
+            draft: boolean;
+            id: string;
+            merged_commit_id?: string;
+            message: string;
+            principal: string;
+            reason: string;
+            reviewers: string[];
+            source_branch: string;
+            squash_merge: boolean;
+            /** @enum {unknown} */
+            status: "closed" | "merged" | "open";
+            strategies: components["schemas"]["PrefixStrategy"][];
+            /** @enum {unknown} */
+            strategy: "" | "dest-wins" | "source-wins";
+            title: string;
+            version: number;
+            when_ready: string | null;
+        };
+        /**
+         * PullRequestBasic
+         * @description The changes of a pull request; what is null or missing stays. ``status`` is ``open`` or ``closed``: only a merge makes a pull
+         *         request ``merged``. Graveler's own are ``draft``, ``reviewers``, ``message``, ``strategy``, ``strategies``, ``squash_merge``,
+         *         and ``when_ready``: false takes back a merge that waits for the rules.
+         */
+        PullRequestBasic: {
+            /** @default null */
+            description: string | null;
+            /** @default null */
+            draft: boolean | null;
+            /** @default null */
+            message: string | null;
+            /** @default null */
+            reviewers: string[] | null;
+            /** @default null */
+            squash_merge: boolean | null;
+            /** @default null */
+            status: ("closed" | "merged" | "open") | null;
+            /** @default null */
+            strategies: components["schemas"]["PrefixStrategy"][] | null;
+            /** @default null */
+            strategy: ("" | "dest-wins" | "source-wins") | null;
+            /** @default null */
+            title: string | null;
+            /** @default null */
+            when_ready: false | null;
+        };
+        /**
+         * PullRequestComment
+         * @description A comment on a pull request. ``id`` is its number as text.
+         */
+        PullRequestComment: {
+            author: string;
+            creation_date: string;
+            id: string;
+            principal: string;
+            text: string;
+        };
+        /**
+         * PullRequestComments
+         * @description A page of comments, the oldest first.
+         */
+        PullRequestComments: {
+            pagination: components["schemas"]["Pagination"];
+            results: components["schemas"]["PullRequestComment"][];
+        };
+        /**
+         * PullRequestCreation
+         * @description The pull request to create. Graveler's own are ``draft``, ``reviewers``, and the terms of the merge: ``message``,
+         *         ``strategy``, ``strategies`` and ``squash_merge``, as in a merge.
+         */
+        PullRequestCreation: {
+            /** @default null */
+            description: string | null;
+            destination_branch: string;
+            /** @default null */
+            draft: boolean | null;
+            /** @default null */
+            message: string | null;
+            /** @default null */
+            reviewers: string[] | null;
+            source_branch: string;
+            /** @default null */
+            squash_merge: boolean | null;
+            /** @default null */
+            strategies: components["schemas"]["PrefixStrategy"][] | null;
+            /** @default null */
+            strategy: ("" | "dest-wins" | "source-wins") | null;
+            title: string;
+        };
+        /**
+         * PullRequestCreationResponse
+         * @description The ID of a new pull request: its number as text.
+         */
+        PullRequestCreationResponse: {
+            id: string;
+        };
+        /**
+         * PullRequestMerge
+         * @description The options of the merge of a pull request, all of them graveler's own: a message and metadata of the commit, the terms of a
+         *         merge where they are not the pull request's, ``expected_head`` (412 if the source is at another commit) and ``when_ready``:
+         *         merge it once its rules are fulfilled (202 until then).
+         */
+        PullRequestMerge: {
+            /** @default null */
+            allow_empty: boolean | null;
+            /** @default null */
+            beside_uncommitted: boolean | null;
+            /** @default null */
+            bypass: string | null;
+            /** @default null */
+            expected_head: string | null;
+            /** @default null */
+            force: boolean | null;
+            /** @default null */
+            message: string | null;
+            /** @default null */
+            metadata: {
+                [key: string]: string;
+            } | null;
+            /** @default null */
+            squash_merge: boolean | null;
+            /** @default null */
+            strategies: components["schemas"]["PrefixStrategy"][] | null;
+            /** @default null */
+            strategy: ("" | "dest-wins" | "source-wins") | null;
+            /** @default null */
+            when_ready: boolean | null;
+        };
+        /**
+         * PullRequestsList
+         * @description A page of pull requests, the newest first.
+         */
+        PullRequestsList: {
+            pagination: components["schemas"]["Pagination"];
+            results: components["schemas"]["PullRequest"][];
         };
         /**
          * Purge
@@ -5096,12 +5325,15 @@ export type AffectedRef = components['schemas']['AffectedRef'];
 export type Annotation = components['schemas']['Annotation'];
 export type AnnotationList = components['schemas']['AnnotationList'];
 export type ApplicationVersion = components['schemas']['ApplicationVersion'];
+export type Approval = components['schemas']['Approval'];
+export type ApprovalCreation = components['schemas']['ApprovalCreation'];
 export type AuthCapabilities = components['schemas']['AuthCapabilities'];
 export type AuthenticationToken = components['schemas']['AuthenticationToken'];
 export type BranchCreation = components['schemas']['BranchCreation'];
 export type Check = components['schemas']['Check'];
 export type CheckCreation = components['schemas']['CheckCreation'];
 export type CherryPickCreation = components['schemas']['CherryPickCreation'];
+export type CommentCreation = components['schemas']['CommentCreation'];
 export type Commit = components['schemas']['Commit'];
 export type CommitLog = components['schemas']['CommitLog'];
 export type CommitOverrides = components['schemas']['CommitOverrides'];
@@ -5217,6 +5449,14 @@ export type PrincipalRuleCreation = components['schemas']['PrincipalRuleCreation
 export type PrincipalRuleDocument = components['schemas']['PrincipalRuleDocument'];
 export type PrincipalRuleList = components['schemas']['PrincipalRuleList'];
 export type ProtectionRule = components['schemas']['ProtectionRule'];
+export type PullRequest = components['schemas']['PullRequest'];
+export type PullRequestBasic = components['schemas']['PullRequestBasic'];
+export type PullRequestComment = components['schemas']['PullRequestComment'];
+export type PullRequestComments = components['schemas']['PullRequestComments'];
+export type PullRequestCreation = components['schemas']['PullRequestCreation'];
+export type PullRequestCreationResponse = components['schemas']['PullRequestCreationResponse'];
+export type PullRequestMerge = components['schemas']['PullRequestMerge'];
+export type PullRequestsList = components['schemas']['PullRequestsList'];
 export type Purge = components['schemas']['Purge'];
 export type PurgeCreation = components['schemas']['PurgeCreation'];
 export type ReadOnly = components['schemas']['ReadOnly'];
@@ -17438,7 +17678,16 @@ export interface operations {
     };
     listPullRequests: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description maximum number of results; 0 and -1 mean 100 */
+                amount?: number;
+                /** @description only results after this: the `next_offset` of the previous page */
+                after?: string;
+                /** @description only results that start with this */
+                prefix?: string;
+                /** @description `closed` includes merged ones; `merged` is graveler's own */
+                status?: "all" | "closed" | "merged" | "open";
+            };
             header?: never;
             path: {
                 repository: string;
@@ -17447,6 +17696,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PullRequestsList"];
+                };
+            };
             /** @description Bad Request */
             400: {
                 headers: {
@@ -17458,6 +17716,15 @@ export interface operations {
             };
             /** @description Unauthorized */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -17497,14 +17764,30 @@ export interface operations {
     createPullRequest: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description a name that you choose for this request: if it is repeated under this name, it takes effect only once */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 repository: string;
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PullRequestCreation"];
+            };
+        };
         responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PullRequestCreationResponse"];
+                };
+            };
             /** @description Bad Request */
             400: {
                 headers: {
@@ -17516,6 +17799,33 @@ export interface operations {
             };
             /** @description Unauthorized */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -17564,6 +17874,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PullRequest"];
+                };
+            };
             /** @description Bad Request */
             400: {
                 headers: {
@@ -17575,6 +17894,15 @@ export interface operations {
             };
             /** @description Unauthorized */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -17621,8 +17949,19 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PullRequestBasic"];
+            };
+        };
         responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description Bad Request */
             400: {
                 headers: {
@@ -17634,6 +17973,414 @@ export interface operations {
             };
             /** @description Unauthorized */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    approvePullRequest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a name that you choose for this request: if it is repeated under this name, it takes effect only once */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                repository: string;
+                pull: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApprovalCreation"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PullRequest"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    withdrawApproval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                repository: string;
+                pull: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PullRequest"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listPullRequestComments: {
+        parameters: {
+            query?: {
+                /** @description maximum number of results; 0 and -1 mean 100 */
+                amount?: number;
+                /** @description only results after this: the `next_offset` of the previous page */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                repository: string;
+                pull: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PullRequestComments"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    commentOnPullRequest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a name that you choose for this request: if it is repeated under this name, it takes effect only once */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                repository: string;
+                pull: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommentCreation"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PullRequestComment"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -17680,8 +18427,30 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PullRequestMerge"];
+            };
+        };
         responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MergeResult"];
+                };
+            };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationDocument"];
+                };
+            };
             /** @description Bad Request */
             400: {
                 headers: {
@@ -17693,6 +18462,42 @@ export interface operations {
             };
             /** @description Unauthorized */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MergeRefusal"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

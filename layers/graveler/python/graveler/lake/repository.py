@@ -146,16 +146,19 @@ class OpenRepository(RepositoryReader, KeywordMethods):
 
         Cost: a table read for each state, and one for each hundred results and for each hundred branches of open ones.
         """
-        from graveler.lake.pulls.pull_listing import list_pull_requests
+        from graveler.lake.pulls.pull_listing import current_page, states_of
+        from graveler.lake.pulls.pull_store import PullStore
 
-        return list_pull_requests(self.parts, status, after, amount, prefix)
+        store = PullStore(self.tables, self.parts.uid)
+        return current_page(self.parts, store.page(states_of(status), after, amount, prefix))
 
     def pull_comments(self, pull: str, *, after: str = "", amount: int = 100) -> "Page[PullComment]":
         """List the comments on a pull request, the oldest first, after the comment of a number. Cost: two table reads.
         :class:`PullRequestNotFoundError`."""
-        from graveler.lake.pulls.pull_listing import list_comments
+        from graveler.lake.pulls.pull_store import PullStore, pull_number
 
-        return list_comments(self.parts, pull, after, amount)
+        store = PullStore(self.tables, self.parts.uid)
+        return store.comments(store.get(pull_number(pull)).number, after, amount)
 
     # For clients that write bytes by themselves
 

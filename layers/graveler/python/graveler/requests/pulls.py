@@ -87,7 +87,7 @@ class PullRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is open."""
+        """True for one that is neither closed nor merged."""
         return self.state is PullState.OPEN
 
 

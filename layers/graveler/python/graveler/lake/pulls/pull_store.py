@@ -27,6 +27,7 @@ from graveler.storage.tables.walking import items
 _DIGITS: Final = 10
 _END: Final = 10**_DIGITS
 _COMMENT_DIGITS: Final = 4
+_LAST_COMMENT: Final = 10**_COMMENT_DIGITS - 1
 _MOST_LISTED: Final = 1000
 
 _decode_pull: Final = msgspec.json.Decoder(PullRequest).decode
@@ -93,17 +94,15 @@ class PullStore:
             writes += [Delete(self._index_key(old)), Put(self._index_key(new), {"state": new.state.value})]
         return writes
 
-    def page(
-        self, states: Collection[PullState], after: int | None, amount: int, prefix: str = ""
-    ) -> Page[PullRequest]:
+    def page(self, states: Collection[PullState], after: str, amount: int, prefix: str = "") -> Page[PullRequest]:
         """Return up to ``amount`` (1 to 1,000) pull requests in these states, the newest first: those with a number below
-        ``after``, which begins with the digits ``prefix``.
+        ``after``, which begins with the digits ``prefix``. :class:`InvalidError`.
 
         Cost: a table read for each state, and one for each hundred results; with a ``prefix``, up to ten times as many.
         """
-        amount = min(amount, _MOST_LISTED)
+        amount = _checked_amount(amount)
         numbers: list[int] = []
-        for low, high in _spans(prefix, _END if after is None else after):
+        for low, high in _spans(prefix, _position(after, _END)):
             queries = [
                 Query(self.partition, _sort(state, low), _sort(state, high), amount + 1 - len(numbers), descending=True)
                 for state in sorted(states)
@@ -132,11 +131,14 @@ class PullStore:
         page = self._tables.query(self.comment_partition, start=start, end=end, limit=1, descending=True)
         return self.comment(page.items[0][1]).number if page.items else 0
 
-    def comments(self, pull: int, after: int, amount: int) -> Page[PullComment]:
+    def comments(self, pull: int, after: str, amount: int) -> Page[PullComment]:
         """Return up to ``amount`` comments on a pull request, the oldest first: those after the comment of this number. One table
-        read."""
-        start, end = self._comment_sort(pull, after + 1), self._comment_sort(pull + 1, 0)
-        page = self._tables.query(self.comment_partition, start=start, end=end, limit=amount)
+        read. :class:`InvalidError`."""
+        start, end = (
+            self._comment_sort(pull, min(_position(after, 0), _LAST_COMMENT) + 1),
+            self._comment_sort(pull + 1, 0),
+        )
+        page = self._tables.query(self.comment_partition, start=start, end=end, limit=_checked_amount(amount))
         comments = tuple(self.comment(item) for _, item in page.items)
         return Page(comments, str(comments[-1].number) if page.more and comments else None)
 
@@ -210,6 +212,23 @@ def _text(item: Item, name: str) -> str:
 
 def _sort(state: PullState, number: int) -> bytes:
     return f"{state.value}/{number:0{_DIGITS}}".encode() if number < _END else f"{state.value}0".encode()
+
+
+def _checked_amount(amount: int) -> int:
+    if amount < 1:
+        raise InvalidError(f"amount is {amount}; ask for at least 1")
+    return min(amount, _MOST_LISTED)
+
+
+def _position(after: str, begin: int) -> int:
+    """Return the number after which a page begins; ``begin`` for the first page."""
+    if not after:
+        return begin
+    if not (after.isascii() and after.isdecimal() and len(after) <= _DIGITS):
+        raise InvalidError(
+            f"after={after[:80]!r} is not a number; pass the position with which the previous page ended"
+        )
+    return int(after)
 
 
 def _spans(prefix: str, end: int) -> Sequence[tuple[int, int]]:
