@@ -814,9 +814,9 @@ NEWER: list[tuple[str, Callable[[FolderLake], object], type[GravelerError], str]
     ),
     (
         "repository",
-        lambda lake: damage_item(lake, "repositories", lambda item: {**item, "format_version": 2, "new": 1}),
+        lambda lake: damage_item(lake, "repositories", lambda item: {**item, "format_version": 3, "new": 1}),
         LaterVersionError,
-        "'repo' was made by a later version of graveler: it has format 2",
+        "'repo' was made by a later version of graveler: it has format 3",
     ),
     (
         "table",

@@ -7,7 +7,7 @@ from graveler.access import refusals as access
 from graveler.errors import GravelerError
 from graveler.lake.importing.listing_files import ListingError
 from graveler.lake.pulls import pull_errors
-from graveler.model import Conflict
+from graveler.model import Conflict, Lack
 from graveler.operations.work import CancelledError
 
 
@@ -50,6 +50,11 @@ def every_error(name: str) -> list[GravelerError]:
         errors.UploadNotFoundError("path", name, "0" * 24),
         errors.ObjectChangedError("path", name, "e" * 32, "f" * 32),
         errors.UnexpectedHeadError(name, "c" * 64, "d" * 64),
+        errors.RuleError(
+            name, [Lack("tested", "status", "test", "pending", "it is pending", "https://ci/1")], "c" * 64
+        ),
+        errors.ChangesHeldError(name, "c" * 64, "etl", "2026-11-28 10:00 UTC"),
+        errors.CandidateEndedError("c" * 64, "withdrawn", ": by etl"),
         errors.DirtyBranchError("main", "merging", name),
         errors.LaterVersionError(name, 3, 2),
         errors.TooMuchWorkError(name, 1000, 10, "operation"),

@@ -3,7 +3,8 @@
 Items lie in 16 partitions for each kind, ``<repository uid>/<kind>/<shard>``, by the xxh64 of the name modulo 16, under the name
 in UTF-8. A branch's attributes: ``commit``, ``open`` (the open token), and where they apply ``sealed`` (sealed tokens, the oldest
 first), ``hidden``, ``renaming`` (the token that a rename fills, and its beat), ``moves`` (the number of its newest row in the
-reference log) and ``conditional`` (the random mark of the latest conditional write). A tag's: ``commit``.
+reference log), ``conditional`` (the random mark of the latest conditional write) and ``rules`` (the version of the rules that
+guard it). A tag's: ``commit``.
 
 Nothing here changes a ref by itself. The ``…_writes`` functions return the writes of a transaction, **the ref's own first**, then
 the row of the reference log: every change of a ref is one transaction with its row (CONCURRENCY, C1 and C2). The caller adds the
@@ -45,7 +46,8 @@ class BranchState(Struct, frozen=True):
     """A branch as the table has it: the commit it points at, the token for new changes, and the tokens that a commit has sealed
     but not published yet, the oldest first. Listings omit ``hidden`` ones. While a branch is ``renaming``, no change is
     acknowledged on it. ``moves`` is the number of its newest row in the reference log; 0 if an earlier version, which did not
-    count, wrote the item. ``conditional`` is the mark of the latest conditional write, if there was one."""
+    count, wrote the item. ``conditional`` is the mark of the latest conditional write, if there was one. ``rules`` is the version
+    of the repository's rules that guard the branch since they were set; 0 for none (docs/design/0023-gates.md)."""
 
     name: str
     commit_id: CommitID
@@ -55,6 +57,7 @@ class BranchState(Struct, frozen=True):
     renaming: Renaming | None = None
     moves: int = 0
     conditional: bytes = b""
+    rules: int = 0
 
     def moved(self, event: Event) -> "BranchState":
         """Return the branch with the number of the row of ``event``, which changes the branch as it is here. If moves were not
@@ -276,7 +279,7 @@ class _ReadAhead(Refs):
 def _decode_branch(name: str, item: Item) -> BranchState:
     commit, opened = item.get("commit"), item.get("open")
     sealed, hidden, renaming = item.get("sealed", []), item.get("hidden", False), item.get("renaming", [])
-    moves, conditional = item.get("moves", 0), item.get("conditional", b"")
+    moves, conditional, rules = item.get("moves", 0), item.get("conditional", b""), item.get("rules", 0)
     if not (
         isinstance(commit, str)
         and isinstance(opened, str)
@@ -286,11 +289,12 @@ def _decode_branch(name: str, item: Item) -> BranchState:
         and len(renaming) in (0, 2)
         and isinstance(moves, int)
         and isinstance(conditional, bytes)
+        and isinstance(rules, int)
     ):
         raise CorruptError(f"the table's item of branch {name!r} cannot be read")
     mark = Renaming(Token(renaming[0]), renaming[1]) if renaming else None
     return BranchState(
-        name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden, mark, moves, conditional
+        name, CommitID(commit), Token(opened), tuple(map(Token, sealed)), hidden, mark, moves, conditional, rules
     )
 
 
@@ -317,12 +321,14 @@ def _branch_item(state: BranchState) -> dict[str, Value]:
         item["moves"] = state.moves
     if state.conditional:
         item["conditional"] = state.conditional
+    if state.rules:
+        item["rules"] = state.rules
     return item
 
 
 def _unchanged(old: BranchState) -> Matches:
     """Return the condition that all attributes but ``conditional`` are as they were read, and the others absent."""
-    expected: dict[str, Value | None] = {"sealed": None, "hidden": None, "renaming": None, "moves": None}
+    expected: dict[str, Value | None] = dict.fromkeys(("sealed", "hidden", "renaming", "moves", "rules"))
     expected.update(_branch_item(old))
     expected.pop("conditional", None)
     return Matches(expected)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from graveler.lake.objects.stage import Accept
     from graveler.storage.tables.port import Check
 
+NOBODY: Final = Actor()
+"""The actor where nobody is known, as in a lake without access control."""
+
 
 class Context(Struct, frozen=True):
     """The requester (``by``, for the reference log; ``actor``, whom rules about branches and tags judge), and the limits on the
@@ -29,7 +32,7 @@ class Context(Struct, frozen=True):
     """
 
     by: str = ""
-    actor: Actor = Actor()
+    actor: Actor = NOBODY
     limit: int | None = None
     stop: Stop | None = None
     progress: ObjectProgress = no_object_progress

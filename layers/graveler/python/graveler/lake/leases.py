@@ -31,7 +31,8 @@ class LeaseWatch:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = new_lock()
-        self._seen: dict[str, tuple[str, float]] = {}
+        self._seen: dict[str, tuple[str, float, bool]] = {}
+        """The last beat of each lease, when it was first seen, and whether there was another one before."""
 
     def is_held(self, lease: str, beat: str, seconds: float) -> bool:
         """Return whether the owner may still be alive, as far as this process knows. Call it with what was read just now.
@@ -47,11 +48,17 @@ class LeaseWatch:
         with self._lock:
             observed = self._seen.pop(lease, None)
             if observed is None or observed[0] != beat:
-                observed = (beat, now)
+                observed = (beat, now, observed is not None)
             self._seen[lease] = observed
             if len(self._seen) > _REMEMBERED:
                 del self._seen[next(iter(self._seen))]
         return observed[1] + seconds - now
+
+    def is_renewed(self, lease: str) -> bool:
+        """Return whether this process has seen the owner renew the lease: it was alive a moment ago, for certain."""
+        with self._lock:
+            observed = self._seen.get(lease)
+        return observed is not None and observed[2]
 
     def forget(self, lease: str) -> None:
         """Forget a lease that is over and will not be looked at again."""

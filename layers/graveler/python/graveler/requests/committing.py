@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar
 
 from graveler import model
 from graveler.model import CommitID, MetarangeName, SplitParameters
-from graveler.requests.base import CommitInfo, Endpoint, Field, Permission, Repetition, Request
+from graveler.requests.base import CommitInfo, Endpoint, Field, Gated, Permission, Repetition
 
 
-class Commit(Request[model.Commit], frozen=True, kw_only=True):
+class Commit(Gated[model.Commit], frozen=True, kw_only=True):
     """Commit the uncommitted changes of ``branch``: all at once, or not at all (promise C2).
 
     Cost: the head's commit, its metarange and t ranges read; the ranges that differ, the metarange and the commit record written;
@@ -40,7 +40,7 @@ class Commit(Request[model.Commit], frozen=True, kw_only=True):
     force: bool = False
 
 
-class CommitMetarange(Request[model.Commit], frozen=True, kw_only=True):
+class CommitMetarange(Gated[model.Commit], frozen=True, kw_only=True):
     """Make an existing tree, given as a metarange file, the next commit of a branch: its contents replace all of the head's.
 
     The file must be younger than half a day, so that it is part of a commit before a collector could find it unused. With a
@@ -80,7 +80,7 @@ class CommitMetarange(Request[model.Commit], frozen=True, kw_only=True):
     force: bool = False
 
 
-class Rewrite(Request[model.Commit], frozen=True, kw_only=True):
+class Rewrite(Gated[model.Commit], frozen=True, kw_only=True):
     """Split a branch's tree by other split parameters, in a commit that changes no object. The branch keeps these parameters:
     later commits and merges into it use them, and other branches keep their own.
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from graveler.model import Commit, Totals
-from graveler.requests.base import CommitInfo, Permission, Repetition, Request
+from graveler.requests.base import CommitInfo, Gated, Permission, Repetition
 
 
 class AddressType(str, Enum):
@@ -98,7 +98,7 @@ class Imported(Commit, frozen=True, kw_only=True):
         return hash(self.id)
 
 
-class ImportAddresses(Request[Imported], frozen=True, kw_only=True):
+class ImportAddresses(Gated[Imported], frozen=True, kw_only=True):
     """Import objects and prefixes, named by address, to destinations that do not overlap, as one commit: a zero-copy import.
 
     The sources replace everything at their destinations. Without a source, the commit has the head's tree.
@@ -151,7 +151,7 @@ class ListingOptions(Struct, frozen=True):
     last_wins: bool = False
 
 
-class ImportFolder(Request[Imported], frozen=True, kw_only=True):
+class ImportFolder(Gated[Imported], frozen=True, kw_only=True):
     """Import the files of a folder, where they lie, as one commit: a zero-copy import. They replace everything under
     ``destination``, a prefix, empty or ending with ``/``. With a server, the folder is on the machine that serves the lake.
 
@@ -196,7 +196,7 @@ class ImportFolder(Request[Imported], frozen=True, kw_only=True):
     ignore: bool = False
 
 
-class ImportListing(Request[Imported], frozen=True, kw_only=True):
+class ImportListing(Gated[Imported], frozen=True, kw_only=True):
     """Import the objects that a listing names, where they lie, as one commit. They replace everything under the options'
     destination. The objects themselves are not read.
 

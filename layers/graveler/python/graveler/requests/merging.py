@@ -4,12 +4,12 @@ from typing import Annotated, ClassVar, Final
 
 from graveler import model
 from graveler.model import Application, CommitID, MergeStrategies
-from graveler.requests.base import CommitInfo, Endpoint, Field, Permission, Repetition, Request
+from graveler.requests.base import CommitInfo, Endpoint, Field, Gated, Permission, Repetition
 
 _ALLOW_EMPTY: Final = Field("Commit even if nothing changes.")
 
 
-class Merge(Request[model.Commit], frozen=True, kw_only=True):
+class Merge(Gated[model.Commit], frozen=True, kw_only=True):
     """Bring what ``source`` changed since the common base into the branch ``destination``, as a commit with two parents.
 
     Uncommitted changes of the source stay out. ``strategies`` decide conflicts, one for all paths or by prefix. With ``squash``,
@@ -87,7 +87,7 @@ class Merge(Request[model.Commit], frozen=True, kw_only=True):
     pull_request: str = ""
 
 
-class Replay(Request[model.Commit], frozen=True, kw_only=True):
+class Replay(Gated[model.Commit], frozen=True, kw_only=True):
     """The common base of :class:`Revert` and :class:`CherryPick`. ``parent_number`` (from 1) selects the parent with which a
     merge is compared; 0 is the only one. ``strategies`` decide conflicts as in :class:`Merge`: the source is the commit that is
     picked, or for a revert the state before it; the destination is the branch."""

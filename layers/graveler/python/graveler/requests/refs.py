@@ -3,10 +3,10 @@
 from typing import Annotated, ClassVar
 
 from graveler.model import Branch, CommitID, Tag
-from graveler.requests.base import Endpoint, Field, Permission, Repetition, Request
+from graveler.requests.base import Endpoint, Field, Gated, Permission, Repetition, Request
 
 
-class CreateBranch(Request[Branch], frozen=True, kw_only=True):
+class CreateBranch(Gated[Branch], frozen=True, kw_only=True):
     """Point a new branch at the commit of ``source``.
 
     With an ``owner``, a hidden branch belongs to the transaction of this name, which has to renew it
@@ -69,7 +69,7 @@ class ReleaseBranch(Request[None], frozen=True, kw_only=True):
     owner: str
 
 
-class DeleteBranch(Request[None], frozen=True, kw_only=True):
+class DeleteBranch(Gated[None], frozen=True, kw_only=True):
     """Remove a branch and its uncommitted changes; with ``at``, only if that commit is its head.
 
     Cost: one table read, one transaction. :class:`ForbiddenError` for the default branch and for a protected one,
@@ -86,7 +86,7 @@ class DeleteBranch(Request[None], frozen=True, kw_only=True):
     at: CommitID | None = None
 
 
-class RenameBranch(Request[Branch], frozen=True, kw_only=True):
+class RenameBranch(Gated[Branch], frozen=True, kw_only=True):
     """Rename a branch; its uncommitted changes go with it. Its earlier reference log stays under the old name. The staged changes
     are staged again under a token that the old name never had, so that a process which still knows the old name cannot
     change it. A concurrent commit or merge on it fails, and loses nothing.
@@ -113,7 +113,7 @@ class RenameBranch(Request[Branch], frozen=True, kw_only=True):
     force: bool = False
 
 
-class HardReset(Request[Branch], frozen=True, kw_only=True):
+class HardReset(Gated[Branch], frozen=True, kw_only=True):
     """Move a branch to the commit of any ref. Later commits stay in the table, and :class:`Undo` goes back to them. With a
     ``request_id``, a repeated call moves nothing, also if ``ref`` is relative to the branch, and returns the result of the first
     one, as long as the branch has moved fewer than a hundred times since.
@@ -137,7 +137,7 @@ class HardReset(Request[Branch], frozen=True, kw_only=True):
     force: bool = False
 
 
-class Undo(Request[Branch], frozen=True, kw_only=True):
+class Undo(Gated[Branch], frozen=True, kw_only=True):
     """Move a branch back to where it was before its last move, according to its reference log: a commit, merge, import, hard
     reset, or an undo itself. With a ``request_id``, a repeated call changes nothing, and returns the result of the first one, as
     long as the branch has moved fewer than a hundred times since.
@@ -157,7 +157,7 @@ class Undo(Request[Branch], frozen=True, kw_only=True):
     force: bool = False
 
 
-class CreateTag(Request[Tag], frozen=True, kw_only=True):
+class CreateTag(Gated[Tag], frozen=True, kw_only=True):
     """Create a tag for the commit of ``ref``. Cost: resolving and one transaction. Errors as of :class:`CreateBranch`."""
 
     permission: ClassVar = Permission.WRITE
@@ -177,7 +177,7 @@ class CreateTag(Request[Tag], frozen=True, kw_only=True):
     force: bool = False
 
 
-class DeleteTag(Request[None], frozen=True, kw_only=True):
+class DeleteTag(Gated[None], frozen=True, kw_only=True):
     """Remove a tag. Cost: one table read, one transaction. :class:`RefNotFoundError`."""
 
     permission: ClassVar = Permission.WRITE

@@ -7,8 +7,10 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import InvalidError, PreconditionError
+from graveler.history.refs import Refs
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.deadline import SKEW
+from graveler.lake.gates.candidates import Candidates
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.collector_state import set_collected
 from graveler.lake.objects.upload_records import UploadRecords
@@ -16,6 +18,7 @@ from graveler.lake.opening.repositories import MARKER, Repositories, check_same,
 from graveler.model import CommitID, Repository
 from graveler.retention.abandoned_transactions import Abandoned
 from graveler.retention.abandoned_uploads import end_abandoned_uploads
+from graveler.retention.ended_candidates import end_overdue_candidates
 from graveler.retention.engine import Engine, InProcess, write_chunks
 from graveler.retention.expiry import Expiry
 from graveler.retention.forecast import look_ahead
@@ -187,6 +190,8 @@ class Collector:
         if mode is not Mode.DRY_RUN:
             records = UploadRecords(self._tables, self._repository.uid)
             end_abandoned_uploads(records, self._objects, began, self._options.skew)
+            uid = self._repository.uid
+            end_overdue_candidates(Candidates(self._tables, uid), Refs(self._tables, uid), began, self._leases)
         roots = reader.read(horizon)
         with closing(roots.names):
             ownerless = self._abandoned.ownerless(roots.hidden)

@@ -221,6 +221,9 @@ class Leftovers:
         for name in (
             "cleanup",
             "holds",
+            "candidates",
+            "statuses",
+            "rule-reports",
             "gc",
             "traces",
             "uploads",

@@ -1,5 +1,6 @@
 """The roots of the mark, read in the order that keeps them valid despite concurrent writers: uploads, staged changes, refs,
-holds, dumps, operations and the reference log, then the traces of what moved meanwhile and of deleted refs, then the commits.
+holds, candidates, dumps, operations and the reference log, then the traces of what moved meanwhile and of deleted refs, then the
+commits.
 
 (If staged changes were read after the commits, a commit in between could take an object out of staging into a tree that the mark
 does not know.) The whole takes at most half the grace period, or it is aborted: a trace protects for that long.
@@ -19,6 +20,7 @@ from graveler.history.reflog import RefKind, RefLog
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.clock import Clock
 from graveler.lake.dump.chunks import STAGED, StagedLine, dumps, get_manifest, read_chunks
+from graveler.lake.gates.candidates import Candidates
 from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.lake.leases import HeldError, LeaseWatch
 from graveler.lake.objects.traces import Traces
@@ -182,7 +184,7 @@ class RootReader:
                 ) from None
 
     def refs_now(self) -> tuple[dict[str, CommitID], dict[CommitID, str]]:
-        """Return the current branches, and the commits of tags, legal holds and operations."""
+        """Return the current branches, and the commits of tags, legal holds, candidates and operations."""
         pinned: dict[CommitID, str] = {}
         branches = {state.name: state.commit_id for state in self.branches()}
         self._read_pins(pinned)
@@ -236,7 +238,7 @@ class RootReader:
                 self._alive()
 
     def _read_pins(self, pinned: dict[CommitID, str]) -> list[str]:
-        """Add the commits of tags, legal holds, and running operations; return the names of the tags."""
+        """Add the commits of tags, legal holds, open candidates and running operations; return the names of the tags."""
         names: list[str] = []
         after: str | None = ""
         while after is not None:
@@ -247,6 +249,9 @@ class RootReader:
             after = page.next_after
         for hold in Holds(self._tables, self._repository.uid).all():
             pinned.setdefault(hold.commit_id, "legal hold")
+        for row in Candidates(self._tables, self._repository.uid).all():
+            if row.in_progress and row.candidate.commit_id:
+                pinned.setdefault(row.candidate.commit_id, f"candidate {row.candidate.id}")
         now = self._clock.now()
         for operation in Operations(self._tables, self._repository.uid).all():
             if not operation.is_finished and now - operation.created < self._grace:  # later it cannot publish any more

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from graveler.history.reflog import RefKind
 from graveler.history.refs import BranchState
+from graveler.lake.gates.candidates import Candidates
 from graveler.lake.importing.external_sort import Block, sort_blocks
 from graveler.lake.opening.repositories import Repositories
 from graveler.lake.repository import OpenRepository
@@ -52,6 +53,7 @@ class HolderKind(str, Enum):
     BRANCH = "branch"
     TAG = "tag"
     HOLD = "legal hold"
+    CANDIDATE = "candidate"
     DUMP = "dump"
     LOG = "reference log"
 
@@ -233,6 +235,9 @@ class _Survey:
             after = page.next_after
         for hold in Holds(self._repository.tables, self._repository.repository.uid).all():
             add(hold.commit_id, self._other(HolderKind.HOLD, hold.commit_id))
+        for row in Candidates(self._repository.tables, self._repository.repository.uid).all():
+            if row.in_progress and row.candidate.commit_id:
+                add(row.candidate.commit_id, self._other(HolderKind.CANDIDATE, row.candidate.commit_id))
         of_dumps: dict[CommitID, str] = {}
         reader.read_dumps(of_dumps, dumped)
         of_logs: dict[CommitID, str] = {}

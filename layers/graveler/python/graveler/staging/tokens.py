@@ -92,6 +92,8 @@ class TokenOutcome(Struct, frozen=True):
     commit_id: CommitID | None = None
     request: str = ""
     into: Token | None = None
+    is_held: bool = False
+    """True if the owner is a candidate (``docs/design/0023-gates.md``), which holds the token until it ends."""
     alone: bool = False
     """True if nothing but the head lay below its changes: the branch had no older token when it was dropped."""
 
@@ -135,6 +137,13 @@ class Outcomes:
         condition that the token is still its own and undecided."""
         condition = Matches({"state": TokenState.SEALED.value, "owner": owner})
         return Put(self.key(token), _sealed(owner, seconds, request), condition)
+
+    def hold_write(self, token: Token, outcome: TokenOutcome, candidate: str) -> Put:
+        """Return the write by which a candidate holds a sealed token, whose ``outcome`` was read just now, until it ends. On
+        condition that no other owner has it."""
+        item = {**_sealed(candidate, 0.0, outcome.request), "candidate": True}
+        condition = Matches({"state": TokenState.SEALED.value, "owner": outcome.owner})
+        return Put(self.key(token), item, condition)
 
     def decide_write(
         self,
@@ -187,6 +196,7 @@ def _decode(item: Item) -> TokenOutcome:
         CommitID(commit) if isinstance(commit, str) else None,
         request if isinstance(request, str) else "",
         Token(into) if isinstance(into, str) else None,
+        item.get("candidate") is True,
         item.get("alone") is True,
     )
 

@@ -9,7 +9,14 @@ from typing import Final
 
 import msgspec
 
-from graveler.errors import GravelerError, NoChangesError, PreconditionError, RefNotFoundError, TooMuchWorkError
+from graveler.errors import (
+    ChangesHeldError,
+    GravelerError,
+    NoChangesError,
+    PreconditionError,
+    RefNotFoundError,
+    TooMuchWorkError,
+)
 from graveler.history.commits import check_info, new_commit_from_info
 from graveler.history.refs import BranchState
 from graveler.history.split_parameters import split_of
@@ -17,15 +24,17 @@ from graveler.lake.clock import Polls
 from graveler.lake.committing.partial_result import commit_terms, keep
 from graveler.lake.committing.publish import HeadMovedError, drop_tokens, once, publish
 from graveler.lake.committing.sealing import Sealed, holding, own_token, seal, take_sealed
-from graveler.lake.context import Context
+from graveler.lake.context import NOBODY, Context
 from graveler.lake.deadline import Deadline
+from graveler.lake.gates.gate import GateTerms
+from graveler.lake.gates.passage import ROUNDS, Attempt, Passage, Publication
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.lake.settings.repository_settings import Intent
-from graveler.model import Commit, SplitParameters, Token
+from graveler.model import Actor, Commit, SplitParameters, Token
 from graveler.requests import committing as requests
 from graveler.staging.changes import StagedChanges
-from graveler.staging.tokens import TokenState
+from graveler.staging.tokens import TokenOutcome, TokenState
 from graveler.storage.tables.port import Check
 from graveler.system.progress import ObjectProgress, no_object_progress
 from graveler.tree.apply import Change, Interval, apply, reapply
@@ -50,19 +59,25 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
     branch, info = request.branch, request.info
     check_info(info, repository.clock.now())
     operation = token_hex(16)
+    passage = _passage(repository, request, context.actor)
+    intent = Intent(direct=True, force=request.force, accept=passage.accept)
 
     def make() -> Commit:
         first_token: Token | None = None
         while True:
             deadline = repository.deadlines.begin()
-            sealed = seal(repository, branch, operation, info.request_id, Intent(direct=True, force=request.force))
+            sealed = seal(repository, branch, operation, info.request_id, intent)
             first_token = first_token or sealed.own_token
             attempt = _Attempt(repository.split, repository.staged, repository.trees, operation, context)
             try:
-                with holding(repository, sealed.own_token, operation, info.request_id):
-                    return _publish(repository, request, operation, sealed, deadline, attempt.build)
+                return _publish(repository, request, operation, sealed, deadline, attempt.build, passage)
             except RestagedError:
                 continue
+            except ChangesHeldError:
+                with suppress(HeadMovedError):
+                    if (candidate := passage.resume()) is not None:  # of an earlier call of this request
+                        return passage.finish(candidate, Publication(request_id=info.request_id))
+                raise
             except NoChangesError:
                 new_commit = (
                     None if first_token in (None, sealed.own_token) else commit_of_changes(repository, first_token)
@@ -100,18 +115,37 @@ def publish_built(
     build: "Build",
     deadline: Deadline,
     only_while: Check | None = None,
+    actor: Actor = NOBODY,
+    leave: float = 0.0,
 ) -> Commit:
     """Publish a commit of sealed tokens whose tree was built elsewhere; ``build`` returns it for a head and for those tokens that
-    are still on the branch. ``only_while`` as of :func:`publish`. Cost and errors as :func:`commit` after
-    building."""
+    are still on the branch. ``only_while`` as of :func:`publish`, ``leave`` as of :func:`holding`, ``actor`` of the request. Cost
+    and errors as :func:`commit` after building."""
+
+    passage = _passage(repository, request, actor)
+    intent = Intent(direct=False, force=True, accept=passage.accept)  # the verb began before
 
     def make() -> Commit:
-        state = msgspec.structs.replace(repository.branches.state(request.branch), sealed=tokens)
+        state = msgspec.structs.replace(repository.branches.state(request.branch, intent), sealed=tokens)
         return _publish(
-            repository, request, operation, Sealed(state, token), deadline, build, look=True, only_while=only_while
+            repository,
+            request,
+            operation,
+            Sealed(state, token),
+            deadline,
+            build,
+            passage,
+            look=True,
+            only_while=only_while,
+            leave=leave,
         )
 
     return once(repository, request.info.request_id, make)
+
+
+def _passage(repository: RepositoryParts, request: requests.Commit, actor: Actor) -> Passage:
+    terms = GateTerms(request=request, actor=actor, direct=True)
+    return Passage(repository, request.branch, "commit", terms)
 
 
 def _publish(
@@ -121,14 +155,45 @@ def _publish(
     sealed: Sealed,
     deadline: Deadline,
     build: "Build",
+    passage: Passage,
     *,
     look: bool = False,
     only_while: Check | None = None,
+    leave: float = 0.0,
 ) -> Commit:
-    """Publish a commit of the sealed tokens that no other commit has. ``look``: the branch may have changed since."""
+    """Publish a commit of the sealed tokens that no other commit has. ``look``: the branch may have changed since. ``leave`` as
+    of :func:`holding`."""
+    publication = Publication(request_id=request.info.request_id, condition=only_while)
+    for _ in range(ROUNDS):
+        with holding(repository, sealed.own_token, operation, request.info.request_id, leave):
+            result = _publish_or_prepare(
+                repository, request, operation, sealed, deadline, build, passage, publication, look=look
+            )
+        if isinstance(result, Commit):
+            return result
+        with suppress(HeadMovedError):
+            return passage.finish(result, publication)
+        look = True
+    raise busy(request.branch)
+
+
+def _publish_or_prepare(
+    repository: RepositoryParts,
+    request: requests.Commit,
+    operation: str,
+    sealed: Sealed,
+    deadline: Deadline,
+    build: "Build",
+    passage: Passage,
+    publication: Publication,
+    *,
+    look: bool,
+) -> Commit | Attempt:
+    """Publish the commit, and return it; where rules guard the branch, return it as a candidate instead, which holds the
+    tokens."""
     branch, info = request.branch, request.info
     polls = Polls(repository.clock)
-    state: BranchState | None = repository.branches.find(branch) if look else sealed.state
+    state: BranchState | None = _look_again(repository, passage) if look else sealed.state
     while True:
         if sealed.own_token is not None and (state is None or sealed.own_token not in state.sealed):
             return taken_by_another(repository, branch, sealed.own_token)
@@ -139,7 +204,9 @@ def _publish(
         tokens = tuple(token for token in state.sealed if token in sealed.tokens)
         if not tokens and not request.allow_empty:
             raise no_changes(branch)
-        adopted = take_sealed(repository, tuple(token for token in tokens if token != sealed.own_token))
+        adopted = take_sealed(
+            repository, tuple(token for token in tokens if token != sealed.own_token), candidate=passage.newest_id
+        )
         if adopted is not None:
             head = repository.branches.commit(state.commit_id)
             before = repository.trees.load(head.metarange)
@@ -149,7 +216,12 @@ def _publish(
                     drop_tokens(repository, state, tokens, operation)
                     raise no_changes(branch)
                 saved = repository.trees.save(tree)
-                commit = new_commit_from_info(info, [head], saved, repository.clock.now(), operation)
+                now = repository.clock.now()
+                if passage.gate:
+                    commit = new_commit_from_info(info, [head], saved, now, token_hex(16))
+                    held = _outcomes(repository, tokens)
+                    return passage.prepare(state, head, commit, (before, tree), deadline, tokens=held)
+                commit = new_commit_from_info(info, [head], saved, now, operation)
                 publish(
                     repository,
                     state,
@@ -159,7 +231,7 @@ def _publish(
                     applied=tokens,
                     request_id=info.request_id,
                     adopted={outcome.request for outcome in adopted if outcome.request},
-                    condition=only_while,
+                    condition=publication.condition,
                 )
                 return commit
             except HeadMovedError:
@@ -167,7 +239,20 @@ def _publish(
         # Else the owner of an older token is alive: publish after it.
         if not polls.wait():
             raise busy(branch)
-        state = repository.branches.find(branch)
+        state = _look_again(repository, passage)
+
+
+def _look_again(repository: RepositoryParts, passage: Passage) -> BranchState | None:
+    """Return the branch, with the rules that guard it by now."""
+    return repository.branches.find(passage.name, Intent(direct=False, force=True, accept=passage.accept))
+
+
+def _outcomes(repository: RepositoryParts, tokens: tuple[Token, ...]) -> dict[Token, TokenOutcome]:
+    """Return the outcomes of sealed tokens. :class:`HeadMovedError` if one has none, or is not sealed any more."""
+    outcomes = dict(zip(tokens, repository.outcomes.get_many(tokens), strict=True)) if tokens else {}
+    if any(outcome is None or outcome.state is not TokenState.SEALED for outcome in outcomes.values()):
+        raise HeadMovedError
+    return {token: outcome for token, outcome in outcomes.items() if outcome is not None}
 
 
 def taken_by_another(repository: RepositoryParts, branch: str, token: Token) -> Commit:

@@ -8,6 +8,7 @@ from graveler.history.split_parameters import split_of
 from graveler.lake.committing.landing import Build, Draft, Landing, land, look_at_head
 from graveler.lake.committing.resplit import whoever_cut
 from graveler.lake.context import Context
+from graveler.lake.gates.gate import GateTerms
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Commit, MetarangeName, SplitParameters
@@ -20,13 +21,14 @@ from graveler.tree.tree import Tree
 _NAME: Final = re.compile("[0-9a-f]{64}-[0-9a-f]{32}")
 
 
-def commit_metarange(repository: RepositoryParts, request: CommitMetarange, _: Context) -> Commit:
+def commit_metarange(repository: RepositoryParts, request: CommitMetarange, context: Context) -> Commit:
     """See :class:`graveler.requests.committing.CommitMetarange`."""
     branch, name, parent = request.branch, request.metarange, request.parent
     if name and not _NAME.fullmatch(name):
         raise InvalidError(f"{name!r} is not the name of a metarange: 64 hex digits, a dash, 32 hex digits")
     doing = f"committing metarange {name[:16]!r} there"
-    landing = Landing(branch, "commit", doing, request.info, Intent(direct=True, force=request.force))
+    gate = GateTerms(request=request, actor=context.actor, direct=True)
+    landing = Landing(branch, "commit", doing, request.info, Intent(direct=True, force=request.force), gate=gate)
 
     def expect_parent(head: Commit) -> None:
         if parent is not None and head.id != parent:

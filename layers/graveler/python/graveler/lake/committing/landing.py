@@ -5,23 +5,25 @@ rebuilt on the new one (promise C6: unchanged ranges are not even opened then).
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from secrets import token_hex
 
 import msgspec
 from msgspec.structs import replace
 
-from graveler.errors import DirtyBranchError
+from graveler.errors import BusyError, DirtyBranchError
 from graveler.history.commits import check_info, new_commit_from_info
 from graveler.history.refs import BranchState
 from graveler.lake.committing.applications import check_application
 from graveler.lake.committing.clean_heads import Staging, expect_apart, wait_for_clean_head, wait_for_head
-from graveler.lake.committing.publish import HeadMovedError, NotePublishing, once, publish
+from graveler.lake.committing.publish import HeadMovedError, NotePublishing, Publishing, once, publish
 from graveler.lake.deadline import Deadline
+from graveler.lake.gates.gate import GateTerms
+from graveler.lake.gates.passage import NO_COMMIT, ROUNDS, Attempt, Passage, Publication
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.turns import Turn
-from graveler.model import Application, Commit, CommitID, MetarangeName
+from graveler.model import Actor, Application, Commit, CommitID, MetarangeName
 from graveler.requests.base import CommitInfo
 from graveler.storage.tables.port import Check, Put, Write
 from graveler.tree.tree import Tree
@@ -29,11 +31,12 @@ from graveler.tree.tree import Tree
 
 class Landing(msgspec.Struct, frozen=True):
     """The parameters of a commit that lands: ``verb`` for the reference log, ``doing`` for a refusal ("merging 'a' into it"),
-    ``info`` for the commit; ``intent`` is for the check of the repository's settings; ``application``
-    identifies a numbered write. ``beside_uncommitted``: staged changes may stay on the branch, as long as they are apart from the
-    tree's changes and from the prefixes ``replaced``. ``only_while`` is one more condition for publishing. ``note`` learns
-    whether the commit is published. ``accompanying`` returns more writes for the transaction that publishes; if a condition of
-    theirs fails, the branch is read again. ``ticket`` is the name under which an operation keeps its turn over its steps."""
+    ``info`` for the commit; ``intent`` is for the check of the repository's settings; ``application`` identifies a numbered
+    write. ``beside_uncommitted``: staged changes may stay on the branch, as long as they are apart from the tree's changes and
+    from the prefixes ``replaced``. ``only_while`` is one more condition for publishing. ``note`` learns whether the commit is
+    published. ``gate`` is what rules about the branch judge. ``accompanying`` returns more writes for the transaction that
+    publishes; if a condition of theirs fails, the branch is read again. ``ticket`` is the name under which an operation keeps its
+    turn over its steps."""
 
     branch: str
     verb: str
@@ -44,22 +47,29 @@ class Landing(msgspec.Struct, frozen=True):
     beside_uncommitted: bool = False
     replaced: Sequence[str] = ()
     only_while: Check | None = None
+    gate: GateTerms = GateTerms()
     note: NotePublishing | None = None
     accompanying: Callable[[Commit], Sequence[Write]] | None = None
     ticket: str = ""
+
+    def by(self, actor: Actor) -> "Landing":
+        """Return the landing as one that this actor asks for."""
+        return replace(self, gate=replace(self.gate, actor=actor))
 
 
 class Draft(msgspec.Struct, frozen=True):
     """A tree built on a head. ``merged`` are parents besides the head; ``required_commits`` are commits that were built on and
     that no branch is known to hold, so they must not have expired. ``cuts`` are the tree's split parameters, if they are not the
     head's. ``durable`` are metaranges that need not be written if the tree turns out to be one of them: those of the head and of
-    ``required_commits``."""
+    ``required_commits``. ``source`` and ``base`` are those of a merge."""
 
     tree: Tree
     merged: Sequence[Commit] = ()
     required_commits: Sequence[CommitID] = ()
     cuts: str | None = None
     durable: Sequence[MetarangeName] = ()
+    source: CommitID = NO_COMMIT
+    base: CommitID = NO_COMMIT
 
 
 Build = Callable[[Commit, Tree], Draft]
@@ -97,47 +107,99 @@ def land(
     :class:`ForbiddenError`, :class:`BusyError`, :class:`StoppedError`, and errors of the two functions: nothing was changed then.
     """
     deadline = deadline or repository.deadlines.begin()
-    operation = token_hex(16)
     _refuse_early(repository, landing)
+    passage = Passage(repository, landing.branch, landing.verb, landing.gate)
+    guarded = replace(landing, intent=replace(landing.intent, accept=passage.accept))
 
     def make() -> Commit:
         numbered = _Numbered(repository, landing)
         if numbered.done is not None:
             return numbered.done
         build = prepare()
-        with repository.turns.at(landing.branch, landing.ticket, meanwhile=meanwhile) as turn:
-            while True:
-                state, head, before, staged = _head(repository, turn, landing)
-                if (done := numbered.in_history_of(head)) is not None:
-                    return done
-                draft = build(head, before)
-                if staged is Staging.CHANGES:
-                    expect_apart(repository, state, before, draft.tree, landing.doing, landing.replaced)
-                commit = _commit(repository, landing, head, draft, _saved(repository, draft), operation)
-                try:
-                    publish(
-                        repository,
-                        state,
-                        commit,
-                        landing.verb,
-                        deadline,
-                        required_commits=draft.required_commits,
-                        request_id=landing.info.request_id,
-                        extra_writes=[
-                            *turn.release_writes(),
-                            *numbered.writes(commit),
-                            *(landing.accompanying(commit) if landing.accompanying is not None else ()),
-                        ],
-                        condition=landing.only_while,
-                        note=landing.note or (lambda _: None),
-                    )
-                    turn.mark_released()
-                    return commit
-                except HeadMovedError:
-                    turn.wait()
-                    numbered.read()
+        for _ in range(ROUNDS):
+            with repository.turns.at(landing.branch, landing.ticket, meanwhile=meanwhile) as turn:
+                result = _land_in_turn(repository, turn, guarded, passage, build, numbered, deadline)
+            if isinstance(result, Commit):
+                return result
+            with suppress(HeadMovedError):  # built anew on the new head
+                return passage.finish(result, _publication(landing, numbered, result.commit))
+            numbered.read()
+        raise BusyError(
+            f"branch {landing.branch!r} moved {ROUNDS} times while the change was checked; it was not changed. Try again "
+            "when the branch rests, or let its rule keep verdicts of changes that are apart"
+        )
 
     return once(repository, landing.info.request_id, make)
+
+
+def _land_in_turn(
+    repository: RepositoryParts,
+    turn: Turn,
+    landing: Landing,
+    passage: Passage,
+    build: Build,
+    numbered: "_Numbered",
+    deadline: Deadline,
+) -> Commit | Attempt:
+    """Build on the head and publish, again if it moves, and return the commit; where rules guard the branch and something is
+    lacking, return the candidate instead: nobody waits for the branch while it is checked."""
+    operation = token_hex(16)
+    while True:
+        state, head, before, staged = _head(repository, turn, landing)
+        if (done := numbered.in_history_of(head)) is not None:
+            return done
+        draft = build(head, before)
+        if staged is Staging.CHANGES:
+            expect_apart(repository, state, before, draft.tree, landing.doing, landing.replaced)
+        commit = _commit(repository, landing, head, draft, _saved(repository, draft), operation)
+        publication = _publication(landing, numbered, commit, turn.release_writes())
+        try:
+            if passage.gate:
+                operation = token_hex(16)  # of the next candidate
+                publication.note(Publishing.BEGUN)  # the candidate needs what was written, and may be published later
+                attempt = passage.prepare(
+                    state,
+                    head,
+                    commit,
+                    (before, draft.tree),
+                    deadline,
+                    source=draft.source,
+                    base=draft.base,
+                    required_commits=draft.required_commits,
+                )
+                published = passage.finish_at_once(attempt, publication)
+                if published is None:
+                    return attempt
+                commit = published
+            else:
+                publish(
+                    repository,
+                    state,
+                    commit,
+                    landing.verb,
+                    deadline,
+                    required_commits=draft.required_commits,
+                    request_id=publication.request_id,
+                    extra_writes=publication.extra_writes,
+                    condition=publication.condition,
+                    note=publication.note,
+                )
+            turn.mark_released()
+            return commit
+        except HeadMovedError:
+            turn.wait()
+            numbered.read()
+
+
+def _publication(landing: Landing, numbered: "_Numbered", commit: Commit, release: Sequence[Write] = ()) -> Publication:
+    """Return what the landing adds to the transaction that publishes this commit."""
+    accompanying = landing.accompanying(commit) if landing.accompanying is not None else ()
+    return Publication(
+        request_id=landing.info.request_id,
+        extra_writes=[*release, *numbered.writes(commit), *accompanying],
+        condition=landing.only_while,
+        note=landing.note or (lambda _: None),
+    )
 
 
 def rehearse(repository: RepositoryParts, landing: Landing, prepare: Callable[[], Build]) -> Commit:

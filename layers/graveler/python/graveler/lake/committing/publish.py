@@ -77,12 +77,20 @@ def once(repository: RepositoryParts, request_id: str, make: Callable[[], Commit
         return repository.commits.get(done)
 
 
+class Prepared(msgspec.Struct, frozen=True):
+    """The commit exists already, as a candidate, which holds it and its files. ``writes`` end the candidate, on the conditions on
+    which it was judged; ``happened`` reads whether such a transaction was made, since the commit's existence proves nothing."""
+
+    writes: Sequence[Write]
+    happened: Callable[[], bool]
+
+
 def publish(
     repository: RepositoryParts,
     state: BranchState,
     commit: Commit,
     verb: str,
-    deadline: Deadline,
+    deadline: Deadline | None,
     *,
     applied: tuple[Token, ...] = (),
     required_commits: Sequence[CommitID] = (),
@@ -91,17 +99,20 @@ def publish(
     extra_writes: Sequence[Write] = (),
     condition: Check | None = None,
     note: NotePublishing = lambda _: None,
+    prepared: Prepared | None = None,
 ) -> None:
     """Move the branch from ``state`` to ``commit``, and take ``applied``, its oldest sealed tokens, from it. ``required_commits``
     are parents that no branch is known to hold: they must not have expired (:class:`RefNotFoundError`). ``request_id`` and
     ``adopted``, the requests whose tokens are adopted, get this commit as their result (promise C4). ``deadline`` is that of the
     work: from before the first file was written, or found. ``extra_writes`` are made in the same transaction; if a condition of
     theirs fails, :class:`HeadMovedError`. ``condition`` is one of the transaction, too: if it fails, and the request has no
-    commit, :class:`StoppedError`. ``note`` learns whether the transaction has been made.
+    commit, :class:`StoppedError`. ``note`` learns whether the transaction has been made. A ``prepared`` commit has no deadline:
+    its candidate holds what it needs.
 
     One object write (the commit record, before anything names it), one transaction. The condition is the whole state of
     the branch as it was read: the head that was built on, and the sealed tokens; without ``applied`` also that there was no
-    conditional write, which could have required what the commit changes. :class:`HeadMovedError` if it changed,
+    conditional write, which could have required what the commit changes. :class:`HeadMovedError` if it changed, or a condition of
+    ``prepared`` failed;
     :class:`AlreadyDoneError` if another attempt of the same request was faster, :class:`TooLateError` past the
     deadline. After a lost response, a read shows whether the commit is in the table; the transaction is not repeated.
     """
@@ -111,11 +122,12 @@ def publish(
     # From now on, not from the commit's time, which the caller may choose.
     now = event.time_ns / 1e9
     after = msgspec.structs.replace(state, commit_id=commit.id, sealed=state.sealed[len(applied) :])
-    written = repository.commits.put_write(commit, now)
+    written = repository.commits.put_write(commit, now) if prepared is None else None
+    stored = [repository.commits.alive_check(commit.id)] if written is None else [written, *records.put(commit, now)]
     writes: list[Write] = [
         *repository.refs.move_branch_writes(state, after, event, amid_conditional=bool(applied)),
-        written,
-        *records.put(commit, now),
+        *stored,
+        *(() if prepared is None else prepared.writes),
     ]
     for token in applied:
         writes += repository.branches.drop_token_writes(token, TokenState.PUBLISHED, commit.operation, commit.id)
@@ -128,13 +140,19 @@ def publish(
     for id_, item in results.undone(adopted - {request_id}).items():
         writes.append(results.done_write(id_, commit.id, now, item))
     result_writes = [results.done_write(request_id, commit.id, now, None)] if request_id else []
+
+    def happened() -> bool:
+        return _published(repository, commit) if prepared is None else prepared.happened()
+
     while True:
-        deadline.check(f"{verb} on branch {state.name!r}")
+        if deadline is not None:
+            deadline.check(f"{verb} on branch {state.name!r}")
         try:
             note(Publishing.BEGUN)
             repository.tables.transact([*writes, *result_writes])
             note(Publishing.DONE)
-            repository.commits.remember(commit, written)
+            if written is not None:
+                repository.commits.remember(commit, written)
             records.settle_some(commit, now)
             return
         except ConditionFailedError as error:
@@ -149,7 +167,7 @@ def publish(
                 ):  # its item says where this request's changes were
                     result_writes = [results.done_write(request_id, commit.id, now, result_item)]
                     continue
-            if _published(repository, commit):
+            if happened():
                 note(Publishing.DONE)
                 return  # a retry within the adapter found its own first attempt
             note(Publishing.FAILED)
@@ -165,7 +183,7 @@ def publish(
             note(Publishing.FAILED)
             raise
         except UnavailableError as error:
-            if _published(repository, commit):
+            if happened():
                 note(Publishing.DONE)
                 return
             if not isinstance(error, AnswerLostError):

@@ -7,6 +7,7 @@ from graveler.history.split_parameters import spelled, split_of
 from graveler.lake.committing.landing import Build, Draft, Landing, land
 from graveler.lake.committing.resplit import recut
 from graveler.lake.context import Context
+from graveler.lake.gates.gate import GateTerms
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Commit, SplitParameters
@@ -19,7 +20,7 @@ from graveler.tree.tree import Tree
 def rewrite(repository: RepositoryParts, request: Rewrite, context: Context) -> Commit:
     """See :class:`graveler.requests.committing.Rewrite`."""
     limit = context.limit
-    split, landing = request.split, rewrite_landing(request)
+    split, landing = request.split, rewrite_landing(request).by(context.actor)
     validate_split(split)
 
     def build(head: Commit, before: Tree) -> Draft:
@@ -58,4 +59,5 @@ def rewrite_landing(request: Rewrite) -> Landing:
         f"Rewrite with min_size={split.min_size}, max_size={split.max_size}, raggedness={split.raggedness}"
     )
     info = replace(request.info, message=message)
-    return Landing(request.branch, "rewrite", "rewriting it", info, Intent(direct=False, force=request.force))
+    intent, gate = Intent(direct=False, force=request.force), GateTerms(request=request)
+    return Landing(request.branch, "rewrite", "rewriting it", info, intent, gate=gate)

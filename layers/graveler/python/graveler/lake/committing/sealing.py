@@ -114,16 +114,32 @@ def release(repository: RepositoryParts, token: Token, operation: str) -> None:
         _renew(repository, token, operation, 0.0, "")
 
 
-def take_sealed(repository: RepositoryParts, tokens: tuple[Token, ...]) -> list[TokenOutcome] | None:
+def take_sealed(
+    repository: RepositoryParts, tokens: tuple[Token, ...], candidate: str = ""
+) -> list[TokenOutcome] | None:
     """Return the outcomes of sealed tokens that may be taken now; None while the lease of an owner is held, as far as this
     process knows: it watches a lease for its length before it takes the token (:class:`LeaseWatch`). One table read, none for no
-    tokens."""
+    tokens.
+
+    A candidate holds its tokens until it ends: :class:`ChangesHeldError`, unless it is ``candidate``, its process has died, or
+    its time is over, which ends it. One table read more, and a write if it ends."""
     outcomes = repository.outcomes.get_many(tokens) if tokens else []
     outcome_of = [(token, outcome) for token, outcome in zip(tokens, outcomes, strict=True) if outcome is not None]
+    for holder in sorted({outcome.owner for _, outcome in outcome_of if outcome.is_held} - {candidate}):
+        if not _has_ended(repository, holder):
+            return None
     held = [
         _is_held(repository, token, outcome) for token, outcome in outcome_of
     ]  # of all of them: each is watched from now on
     return None if any(held) else [outcome for _, outcome in outcome_of]
+
+
+def _has_ended(repository: RepositoryParts, holder: str) -> bool:
+    """Return whether the candidate that holds tokens has ended, or ends now; False while it is unknown whether its
+    process is alive. :class:`ChangesHeldError`."""
+    from graveler.lake.gates.candidates import Candidates  # only where rules guard the branch
+
+    return Candidates(repository.tables, repository.uid).release(holder, repository.clock.now(), repository.leases)
 
 
 def _is_held(repository: RepositoryParts, token: Token, outcome: TokenOutcome) -> bool:

@@ -18,6 +18,7 @@ from graveler.lake.committing.landing import Build, Draft, Landing, land, rehear
 from graveler.lake.committing.publish import NotePublishing
 from graveler.lake.committing.resplit import as_cut
 from graveler.lake.deadline import Deadline
+from graveler.lake.gates.gate import GateTerms
 from graveler.lake.importing.import_effects import Compare, compare_here
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
@@ -72,6 +73,7 @@ class Terms(Struct, frozen=True):
 
 
 _STRICT = Terms()
+_DIRECT = GateTerms(direct=True)
 
 
 def import_sources(
@@ -81,14 +83,15 @@ def import_sources(
     info: CommitInfo,
     *,
     force: bool = False,
+    gate: GateTerms = _DIRECT,
     terms: Terms = _STRICT,
     only_while: Check | None = None,
     note: NotePublishing | None = None,
 ) -> Imported:
-    """See :class:`graveler.requests.importing.ImportAddresses`. Without a source, the commit has the head's tree.
-    ``note`` learns whether the commit is published."""
+    """See :class:`graveler.requests.importing.ImportAddresses`. Without a source, the commit has the head's tree. ``gate`` is
+    what rules about the branch judge. ``note`` learns whether the commit is published."""
     ordered = sorted_sources(sources)
-    landing = replace(import_landing(branch, info, force=force), only_while=only_while, note=note)
+    landing = replace(import_landing(branch, info, gate, force=force), only_while=only_while, note=note)
     return _end(
         repository, landing, ordered, lambda: [build_source(repository, source) for source in ordered], None, terms
     )
@@ -255,10 +258,10 @@ def _interval(source: ImportSource) -> Interval:
     return below, destination + b"\xff" if source.is_prefix else destination
 
 
-def import_landing(branch: str, info: CommitInfo, *, force: bool) -> Landing:
+def import_landing(branch: str, info: CommitInfo, gate: GateTerms, *, force: bool) -> Landing:
     """Return the landing of an import."""
     described = replace(info, message=info.message or "Import objects")
-    return Landing(branch, "import", "importing into it", described, Intent(direct=True, force=force))
+    return Landing(branch, "import", "importing into it", described, Intent(direct=True, force=force), gate=gate)
 
 
 def sorted_sources(sources: Sequence[ImportSource]) -> list[ImportSource]:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from graveler.errors import InvalidError
 from graveler.lake.committing.publish import NotePublishing
 from graveler.lake.context import Context
+from graveler.lake.gates.gate import GateTerms
 from graveler.lake.importing.folder_listing import FolderListing
 from graveler.lake.importing.folder_uploads import Copies
 from graveler.lake.importing.gate import Gate
@@ -106,6 +107,7 @@ def _run(
         sources,
         replace(request.info, message=request.info.message or message),
         force=request.force,
+        gate=GateTerms(request=request, actor=context.actor, direct=True),
         terms=Terms(request.allow_empty, request.dry_run),
         only_while=context.only_while,
         note=note,

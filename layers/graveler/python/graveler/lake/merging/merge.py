@@ -10,6 +10,7 @@ from graveler.history.commits import is_commit_id
 from graveler.history.graph import merge_base
 from graveler.lake.committing.landing import Landing
 from graveler.lake.context import Context
+from graveler.lake.gates.gate import GateTerms
 from graveler.lake.merging.inputs import commit_at_beside, trees_of
 from graveler.lake.merging.three_way import Choose, MergePlan, ThreeWay, land_three_way
 from graveler.lake.parts import RepositoryParts
@@ -50,6 +51,7 @@ def plan_merge(repository: RepositoryParts, request: Merge, source_id: CommitID 
         request.application,
         request.beside_uncommitted,
         request.unchanged_prefixes,
+        gate=GateTerms(request=request, strategies=request.strategies, source=source),
     )
     pending = _pending(repository, request)
     if pending is not None:

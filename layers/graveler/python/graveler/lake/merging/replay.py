@@ -10,6 +10,7 @@ from graveler.errors import InvalidError
 from graveler.lake.committing.landing import Landing
 from graveler.lake.committing.publish import commit_of_request
 from graveler.lake.context import Context
+from graveler.lake.gates.gate import GateTerms
 from graveler.lake.merging.inputs import commit_at
 from graveler.lake.merging.three_way import Choose, MergePlan, ThreeWay, land_three_way
 from graveler.lake.parts import RepositoryParts
@@ -39,7 +40,9 @@ def plan_revert(repository: RepositoryParts, request: Revert, ref_id: CommitID |
     time of the request, if that was earlier. No request yet."""
     branch, ref = request.branch, request.ref
     info = replace(request.info, message=request.info.message or f"Revert {ref}")
-    landing = Landing(branch, "revert", f"reverting {ref!r} on it", info, Intent(direct=False, force=request.force))
+    gate = GateTerms(request=request, strategies=request.strategies, may_roll_back=True)
+    intent = Intent(direct=False, force=request.force)
+    landing = Landing(branch, "revert", f"reverting {ref!r} on it", info, intent, gate=gate)
     nothing = f"nothing to revert: branch {branch!r} has none of the changes of {ref!r}"
 
     def begin() -> Choose:
@@ -63,9 +66,9 @@ def plan_cherry_pick(repository: RepositoryParts, request: CherryPick, ref_id: C
         COMMITTER_KEY: commit.committer,
     }
     info = replace(request.info, message=request.info.message or commit.message, metadata=metadata)
-    landing = Landing(
-        branch, "cherry-pick", f"picking {ref!r} onto it", info, Intent(direct=False, force=request.force)
-    )
+    gate = GateTerms(request=request, strategies=request.strategies)
+    intent = Intent(direct=False, force=request.force)
+    landing = Landing(branch, "cherry-pick", f"picking {ref!r} onto it", info, intent, gate=gate)
     nothing = f"nothing to pick: branch {branch!r} already has all changes of {ref!r}"
     chosen = _always(ThreeWay(parent, commit, request.strategies))
     return MergePlan(landing, lambda: chosen, ref, branch, "" if request.allow_empty else nothing)

@@ -90,7 +90,7 @@ def land_three_way(repository: RepositoryParts, plan: MergePlan, context: Contex
 
         return build
 
-    return land(repository, plan.landing, prepare)
+    return land(repository, plan.landing.by(context.actor), prepare)
 
 
 def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParameters:
@@ -107,7 +107,10 @@ def conflict_error(
 
 
 def land_built(
-    repository: RepositoryParts, plan: MergePlan, build: Callable[[Commit, Tree], Draft], deadline: Deadline
+    repository: RepositoryParts,
+    plan: MergePlan,
+    build: Callable[[Commit, Tree], Draft],
+    deadline: Deadline,
 ) -> Commit:
     """Land a tree that was built elsewhere and return its commit; ``build`` returns it for a head. Otherwise as
     :func:`land_three_way`."""
@@ -121,7 +124,10 @@ def draft(plan: MergePlan, chosen: ThreeWay, result: Tree, head: Commit, before:
         chosen.source is not None and chosen.source.id in chosen.required_commits
     ):  # else a collector might remove it meanwhile
         durable.append(chosen.source.metarange)
-    return Draft(plan.check(result, before), chosen.merged, chosen.required_commits, durable=durable)
+    source, base = (CommitID("" if commit is None else commit.id) for commit in (chosen.source, chosen.base))
+    return Draft(
+        plan.check(result, before), chosen.merged, chosen.required_commits, durable=durable, source=source, base=base
+    )
 
 
 class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to another process

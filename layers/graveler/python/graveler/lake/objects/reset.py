@@ -27,7 +27,7 @@ from itertools import chain
 
 import msgspec
 
-from graveler.errors import InvalidError
+from graveler.errors import ChangesHeldError, InvalidError
 from graveler.history.refs import BranchState
 from graveler.lake.clock import Backoff
 from graveler.lake.committing.publish import HeadMovedError
@@ -40,7 +40,7 @@ from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.text import utf8
 from graveler.requests.staging import Reset
 from graveler.staging.changes import Staged
-from graveler.staging.tokens import TokenState
+from graveler.staging.tokens import TokenOutcome, TokenState
 from graveler.storage.tables.port import ConditionFailedError
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
@@ -65,7 +65,7 @@ def _reset_all(repository: RepositoryParts, branch: str, by: str, *, force: bool
     def attempt(state: BranchState) -> bool:
         if not repository.staged.exists((state.open, *state.sealed)):
             return True
-        if take_sealed(repository, state.sealed) is None:
+        if _take(repository, state, by) is None:
             return False
         opened = msgspec.structs.replace(state, open=repository.staged.next_token(state.open), sealed=())
         _move(repository, state, opened, by)
@@ -82,7 +82,7 @@ def _reset_interval(
     def attempt(state: BranchState) -> bool:
         opened, older = _find(repository, state, start, end)
         if older:
-            if take_sealed(repository, state.sealed) is None:
+            if _take(repository, state, by) is None:
                 return False
             state = _bring_back(repository, state, start, end, by)
             opened, _ = _find(repository, state, start, end)
@@ -94,6 +94,21 @@ def _reset_interval(
         return True
 
     _try(repository, branch, attempt, force=force)
+
+
+def _take(repository: RepositoryParts, state: BranchState, by: str) -> list[TokenOutcome] | None:
+    """Return the outcomes of the sealed tokens, as :func:`take_sealed`, once the candidates that hold them are withdrawn."""
+    try:
+        return take_sealed(repository, state.sealed)
+    except ChangesHeldError:
+        from graveler.lake.gates.candidates import Candidates  # only where rules guard the branch
+
+        held = repository.outcomes.get_many(state.sealed)
+        now = repository.clock.now()
+        Candidates(repository.tables, repository.uid).withdraw_holders(
+            held, f"{by or 'somebody'} reset the branch", now
+        )
+        return None
 
 
 def _try(repository: RepositoryParts, branch: str, attempt: Callable[[BranchState], bool], *, force: bool) -> None:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from graveler.errors import CorruptError, InvalidError
 from graveler.lake.fsck.items import DamagedItem, scan
-from graveler.lake.opening.repositories import DELETED_PARTITION, PARTITION, namespace_key, repository_key
+from graveler.lake.opening.repositories import DELETED_PARTITION, PARTITION, namespace_key, repository_key, uid_of
 from graveler.lake.text import utf8
 from graveler.model import Repository
 from graveler.storage.limits import text_key
@@ -163,7 +163,7 @@ class Neighbours:
         if not isinstance(namespace, str) or not namespace:
             return None  # repositories that an early version deleted have none
         if partition == PARTITION:
-            return Owner(name, str(item.get("uid")), namespace, self.location(namespace, real), False)
+            return Owner(name, str(uid_of(item)), namespace, self.location(namespace, real), False)
         return Owner(str(item.get("name")), name, namespace, self.location(namespace, real), True)
 
     def _refuse_ingested(self, repository: Repository) -> None:
@@ -181,7 +181,7 @@ class Neighbours:
 
     def _is_live(self, name: str, uid: bytes) -> bool:
         item = self._tables.get(repository_key(name))
-        return item is not None and str(item.get("uid")).encode() == uid
+        return item is not None and str(uid_of(item)).encode() == uid
 
     def _refuse_own_folder(self, namespace: str) -> None:
         if self._folder is None or not namespace.startswith(_FILE):

@@ -25,16 +25,39 @@ from graveler.errors import (
 )
 from graveler.lake.clock import Clock
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
-from graveler.lake.settings.repository_settings import READ_ONLY, check_settings, decode_settings, settings_attributes
+from graveler.lake.settings.repository_settings import (
+    READ_ONLY,
+    RULES_VERSION,
+    check_settings,
+    decode_settings,
+    settings_attributes,
+)
 from graveler.lake.text import utf8
 from graveler.model import Page, Repository, RepositoryUID, Settings, SplitParameters
 from graveler.storage.limits import text_key
 from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError, Objects, StoredObject
-from graveler.storage.tables.port import Absent, ConditionFailedError, Delete, Item, Key, Matches, Put, Tables, Write
+from graveler.storage.tables.port import (
+    Absent,
+    ConditionFailedError,
+    Delete,
+    Item,
+    Key,
+    Matches,
+    Put,
+    Tables,
+    Value,
+    Write,
+)
 from graveler.storage.tables.walking import items
 from graveler.tree.split import validate_split
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""The latest version of a repository's format that this one knows: that of repositories with rules about branches and tags."""
+_FIRST_FORMAT: Final = 1
+"""The version of a repository without such rules."""
+GATED_UID: Final = "gated_uid"
+"""The attribute of the uid once a repository has had rules. A process of an earlier version looks for ``uid``, does not find it,
+and opens the repository anew, which the format version makes it refuse."""
 MARKER: Final = "_graveler/repository"
 PARTITION: Final = "repositories"
 DELETED_PARTITION: Final = "deleted-repositories"
@@ -118,7 +141,7 @@ class Repositories:
     def is_there(self, repository: Repository) -> bool:
         """Return whether this very repository exists. One table read."""
         item = self._tables.get(repository_key(repository.name))
-        return item is not None and item.get("uid") == repository.uid
+        return item is not None and uid_of(item) == repository.uid
 
     def page(self, prefix: str = "", after: str = "", amount: int = 100) -> Page[Repository]:
         """Return a page of repositories whose name begins with ``prefix`` and is greater than ``after``, by name. One table
@@ -186,7 +209,7 @@ class Repositories:
             whose = f"repository {owner.repository!r} of another lake"
         else:
             item = self._tables.get(repository_key(owner.repository))
-            if item is not None and item.get("uid") == owner.uid:
+            if item is not None and uid_of(item) == owner.uid:
                 whose = f"repository {owner.repository!r}"
             elif self._tables.get(Key(DELETED_PARTITION, owner.uid.encode())) is not None:
                 whose = f"repository {owner.repository!r}, which was deleted but still has data there"
@@ -230,8 +253,9 @@ class Repositories:
         uid = record.repository.uid
         if record.repository.settings.read_only and not force:
             raise ReadOnlyRepositoryError(name)
+        identity = identity_attributes(uid, record.repository.settings.rules.version)
         writes: list[Write] = [
-            Delete(repository_key(name), Matches({"uid": uid} if force else {"uid": uid, READ_ONLY: None})),
+            Delete(repository_key(name), Matches(identity if force else {**identity, READ_ONLY: None})),
             Delete(
                 namespace_key(record.repository.namespace)
             ),  # the object in the namespace reserves it, as long as it exists
@@ -244,8 +268,12 @@ class Repositories:
             self._tables.transact(writes)
         except ConditionFailedError as error:
             if self._tables.get(Key(DELETED_PARTITION, uid.encode())) is None:
-                check_same(uid, name, error.failures.get(0))
-                raise ReadOnlyRepositoryError(name) from None
+                item = check_same(uid, name, error.failures.get(0))
+                if item.get(READ_ONLY) is True and not force:
+                    raise ReadOnlyRepositoryError(name) from None
+                raise BusyError(
+                    f"the rules of repository {name!r} were changed at this moment; nothing was deleted, try again"
+                ) from None
 
     def deleted(self) -> list[DeletedRepository]:
         """Return the deleted repositories whose leftovers still exist, by uid. One table read for each thousand."""
@@ -325,7 +353,7 @@ def new_repository(
     check_settings(settings)
     uid = RepositoryUID(token_hex(8))
     return KnownRepository(
-        Repository(name, uid, namespace, default_branch, created, split, FORMAT_VERSION, settings), token_bytes(32)
+        Repository(name, uid, namespace, default_branch, created, split, _FIRST_FORMAT, settings), token_bytes(32)
     )
 
 
@@ -353,22 +381,34 @@ def namespace_taken(namespace: str, whose: str) -> InvalidError:
 
 def check_same(uid: RepositoryUID, name: str, item: Item | None) -> Item:
     """Return the item. :class:`RepositoryNotFoundError` unless it is still that of the repository with this uid."""
-    if item is None or item.get("uid") != uid:
+    if item is None or uid_of(item) != uid:
         raise RepositoryNotFoundError(name)
     return item
 
 
+def uid_of(item: Item) -> Value | None:
+    """Return the uid in a repository's item; None if it has none."""
+    return item.get("uid") or item.get(GATED_UID)
+
+
+def identity_attributes(uid: RepositoryUID, rules_version: int) -> dict[str, Value | None]:
+    """Return the attributes of a repository's item as long as it exists and its rules have this version."""
+    return {GATED_UID: uid, RULES_VERSION: rules_version} if rules_version else {"uid": uid}
+
+
 def _encode(record: KnownRepository) -> Item:
     repository = record.repository
+    rules_version = repository.settings.rules.version
+    identity: Item = {GATED_UID: repository.uid} if rules_version else {"uid": repository.uid}
     return {
-        "uid": repository.uid,
+        **identity,
         "namespace": repository.namespace,
         "default_branch": repository.default_branch,
         "created": repository.created,
         "min_size": repository.split.min_size,
         "max_size": repository.split.max_size,
         "raggedness": repository.split.raggedness,
-        "format_version": repository.format_version,
+        "format_version": FORMAT_VERSION if rules_version else repository.format_version,
         "secret": record.secret,
         **settings_attributes(repository.settings),
     }
@@ -392,7 +432,7 @@ def decode_repository(name: str, item: Item) -> KnownRepository:
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise LaterVersionError(f"repository {name!r}", version, FORMAT_VERSION)
     try:
-        fields = msgspec.convert(dict(item), _Item)
+        fields = msgspec.convert({**item, "uid": uid_of(item)}, _Item)
     except msgspec.ValidationError as error:
         raise CorruptError(f"the item of repository {name!r} in the table is damaged: {error}") from None
     split = SplitParameters(fields.min_size, fields.max_size, fields.raggedness)

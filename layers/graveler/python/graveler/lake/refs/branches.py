@@ -12,12 +12,10 @@ from graveler.errors import (
     BusyError,
     CorruptError,
     ForbiddenError,
-    GravelerError,
     InvalidError,
     MovedError,
     ReadOnlyRepositoryError,
     RefNotFoundError,
-    RepositoryNotFoundError,
     UnavailableError,
 )
 from graveler.history.commits import CommitStore
@@ -28,9 +26,9 @@ from graveler.lake.clock import Backoff, Clock
 from graveler.lake.deadline import StoppedError
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.traces import Traces
-from graveler.lake.opening.repositories import check_same, repository_key
-from graveler.lake.settings.repository_settings import READ_ONLY, Intent
-from graveler.model import Branch, Commit, CommitID, Page, Repository, Tag, Token
+from graveler.lake.opening.repositories import check_same, identity_attributes, repository_key
+from graveler.lake.settings.repository_settings import READ_ONLY, RULES_VERSION, Intent, decode_settings
+from graveler.model import Branch, Commit, CommitID, Page, Repository, Settings, Tag, Token
 from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes, TokenState, new_token
 from graveler.storage.tables.port import Check, ConditionFailedError, Item, Key, Matches, Tables, Value, Write
@@ -38,6 +36,22 @@ from graveler.system.random_bytes import random_bytes
 
 RENAME_LEASE: Final = 6.0
 """Seconds for which a branch that is being renamed stays closed after the renaming process's last sign of life."""
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """The leave to point a branch or a tag at a commit: the conditions on which its rules were fulfilled, and the ``version`` of
+    the rules that guard it, 0 if none does."""
+
+    checks: Sequence[Check] = ()
+    version: int = 0
+
+
+Admit = Callable[[Settings], Admission]
+"""Judges a name and its new commit by the rules in these settings. :class:`RuleError`."""
+
+
+def _admit_all(_: Settings) -> Admission:
+    return Admission()
 
 
 class Branches:
@@ -95,8 +109,12 @@ class Branches:
     def _find(
         self, name: str, keys: Sequence[Key], intent: Intent | None
     ) -> tuple[BranchState | None, list[Item | None]]:
-        branch, repository, *items = self._tables.get_many([*self.keys(name), *keys])
-        return self._checked(name, branch, repository, intent), items
+        while True:
+            branch, repository, *items = self._tables.get_many([*self.keys(name), *keys])
+            state = self._checked(name, branch, repository, intent)
+            if state is None or not state.rules or state.rules <= _rules_version(repository):
+                return state, items
+            # Else the repository was read before its rules changed, and the branch after it.
 
     def keys(self, name: str) -> tuple[Key, Key]:
         """Return the keys of branch and repository, for callers that read them together with other items, for :meth:`judge`."""
@@ -148,9 +166,10 @@ class Branches:
         force: bool = False,
         owner: str = "",
         only_while: Check | None = None,
+        admit: Admit = _admit_all,
     ) -> Branch:
         """Point a new branch at an existing commit. One table read, one transaction; nothing is copied. With an ``owner``, the
-        branch gets a lease, which :meth:`renew` renews. ``only_while`` is a condition of the transaction.
+        branch gets a lease, which :meth:`renew` renews. ``only_while`` is a condition of the transaction, ``admit`` the gate.
 
         :class:`AlreadyExistsError`, :class:`InvalidError` for the name, or for the owner of a branch that is not hidden,
         :class:`RefNotFoundError` if the commit is expired, :class:`StoppedError` if ``only_while`` fails.
@@ -163,13 +182,19 @@ class Branches:
         backoff = Backoff(self._clock)
         event = self.event("create branch", by)
         opened = self._first_token()
-        while True:
-            state = BranchState(name, commit_id, opened, (), hidden, moves=self.next_number(name))
+
+        def writes_of(admission: Admission) -> list[Write]:
+            state = BranchState(
+                name, commit_id, opened, (), hidden, moves=self.next_number(name), rules=admission.version
+            )
             writes = self._refs.create_branch_writes(state, event)
             if hidden:  # a lease of an earlier branch of this name does not count for this one
                 writes.append(self.owners.claim_write(name, owner) if owner else self.owners.gone_write(name))
+            return writes
+
+        while True:
             try:
-                self._create("branch", name, commit_id, writes, event, only_while, force=force)
+                self._create("branch", name, commit_id, writes_of, event, only_while, admit, force=force)
                 return Branch(name, commit_id, hidden)
             except ConditionFailedError:  # a branch of this name existed meanwhile, and is deleted: its rows are older
                 if not backoff.wait():
@@ -206,9 +231,17 @@ class Branches:
                 return False
         return owned
 
-    def delete(self, name: str, by: str, *, force: bool = False, head_id: CommitID | None = None) -> None:
+    def delete(
+        self,
+        name: str,
+        by: str,
+        *,
+        force: bool = False,
+        head_id: CommitID | None = None,
+        accept: Callable[[Settings], None] | None = None,
+    ) -> None:
         """Remove a branch and its uncommitted changes; with ``head_id``, only if that is its head. One table read, one
-        transaction.
+        transaction. ``accept`` as of :class:`Intent`.
 
         :class:`ForbiddenError` for the default branch, and for a protected one; :class:`MovedError` if it has another head.
         """
@@ -219,7 +252,7 @@ class Branches:
         backoff = Backoff(self._clock)
         operation = token_hex(16)
         while True:
-            state = self.state(name, Intent(direct=True, force=force))
+            state = self.state(name, Intent(direct=True, force=force, accept=accept))
             if head_id is not None and state.commit_id != head_id:
                 raise MovedError(name, head_id, state.commit_id)
             event = self.event("delete branch", by, operation)
@@ -285,47 +318,69 @@ class Branches:
         return Page(tuple(Branch(state.name, state.commit_id, state.hidden) for state in page.results), page.next_after)
 
     def create_tag(
-        self, name: str, commit_id: CommitID, by: str, *, force: bool = False, only_while: Check | None = None
+        self,
+        name: str,
+        commit_id: CommitID,
+        by: str,
+        *,
+        force: bool = False,
+        only_while: Check | None = None,
+        admit: Admit = _admit_all,
     ) -> Tag:
         """Create a permanent name for a commit. One transaction. Errors as for a branch."""
         tag = Tag(name, commit_id)
         event = self.event("create tag", by)
         writes = self._refs.create_tag_writes(tag, event)
-        self._create("tag", name, commit_id, writes, event, only_while, force=force)
+        self._create("tag", name, commit_id, lambda _: writes, event, only_while, admit, force=force)
         return tag
 
-    def delete_tag(self, name: str, by: str, *, force: bool = False) -> None:
+    def delete_tag(self, name: str, by: str, *, force: bool = False, admit: Admit = _admit_all) -> None:
         """Remove a tag. One table read, one transaction; both again if the tag was changed in between.
-        :class:`RefNotFoundError`."""
+        :class:`RefNotFoundError`, and what ``admit`` raises."""
+        settings = self._repository.settings
         while True:
+            admit(settings)
             tag = self._refs.tag(name)
             if tag is None:
                 raise RefNotFoundError(name, kind="tag")
             event = self.event("delete tag", by)
             writes = self._refs.delete_tag_writes(tag, event)
             try:
-                self._tables.transact([*writes, self.here_check(force=force), self._traces.gone_write("tag", name)])
+                unchanged = self.here_check(settings.rules.version, force=force)
+                self._tables.transact([*writes, unchanged, self._traces.gone_write("tag", name)])
                 return
             except ConditionFailedError as error:
                 if self._happened("tag", name, event):
                     return
                 if 0 not in error.failures:
-                    raise self.not_here(error.failures[len(writes)]) from None
+                    settings = self.settings_here(error.failures[len(writes)], settings, force=force)
 
     def event(self, operation: str, by: str, operation_id: str = "") -> Event:
         """Return the reference log's event for a change made now."""
         return Event(int(self._clock.now() * 1e9), operation, operation_id or random_bytes(16).hex(), by)
 
-    def here_check(self, *, force: bool) -> Check:
-        """Return the condition that the repository still exists, and is not read-only, unless the change is forced."""
-        writable: dict[str, Value | None] = {} if force else {READ_ONLY: None}
-        return Check(repository_key(self._repository.name), Matches({"uid": self._repository.uid, **writable}))
+    @property
+    def last_settings(self) -> Settings:
+        """The repository's settings, as they were when it was opened: a guess, which :meth:`here_check` verifies."""
+        return self._repository.settings
 
-    def not_here(self, item: Item | None) -> GravelerError:
-        """Return why the condition of :meth:`here_check` failed on this item."""
-        if item is None or item.get("uid") != self._repository.uid:
-            return RepositoryNotFoundError(self._repository.name)
-        return ReadOnlyRepositoryError(self._repository.name)
+    def here_check(self, rules_version: int, *, force: bool) -> Check:
+        """Return the condition that the repository still exists, that its rules have this version, and that it is not read-only,
+        unless the change is forced."""
+        writable: dict[str, Value | None] = {} if force else {READ_ONLY: None}
+        identity = identity_attributes(self._repository.uid, rules_version)
+        return Check(repository_key(self._repository.name), Matches({**identity, **writable}))
+
+    def settings_here(self, item: Item | None, before: Settings, *, force: bool) -> Settings:
+        """Return the settings in an item on which the condition of :meth:`here_check` failed because the rules have changed.
+        :class:`RepositoryNotFoundError`, :class:`ReadOnlyRepositoryError` if it failed for another reason."""
+        item = check_same(self._repository.uid, self._repository.name, item)
+        settings = decode_settings(self._repository.name, item)
+        if settings.read_only and not force:
+            raise ReadOnlyRepositoryError(self._repository.name)
+        if settings.rules.version == before.rules.version:
+            raise busy(self._repository.name)
+        return settings
 
     def _await_rename(self, state: BranchState, intent: Intent) -> BranchState | None:
         """Return the branch once no rename of it is in progress; None if it has another name then. Reopens it if the renaming
@@ -352,29 +407,44 @@ class Branches:
         kind: RefKind,
         name: str,
         commit_id: CommitID,
-        writes: Sequence[Write],
+        writes_of: Callable[[Admission], Sequence[Write]],
         event: Event,
         only_while: Check | None,
+        admit: Admit,
         *,
         force: bool,
     ) -> None:
-        all_writes = [self._commits.alive_check(commit_id), self.here_check(force=force), *writes]
-        if only_while is not None:
-            all_writes.append(only_while)
-        try:
-            self._tables.transact(all_writes)
-        except ConditionFailedError as error:
-            if self._happened(kind, name, event):
+        settings = self._repository.settings
+        while True:
+            admission = admit(settings)
+            writes = writes_of(admission)
+            conditions = [*admission.checks, *(() if only_while is None else (only_while,))]
+            unchanged = self.here_check(settings.rules.version, force=force)
+            try:
+                self._tables.transact([self._commits.alive_check(commit_id), unchanged, *writes, *conditions])
                 return
-            if only_while is not None and len(all_writes) - 1 in error.failures:
-                raise StoppedError(f"{kind} {name!r} was not created: the work on the request was stopped") from None
-            if 1 in error.failures:
-                raise self.not_here(error.failures[1]) from None
-            if 0 in error.failures:
-                raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
-            if 2 in error.failures:
-                raise AlreadyExistsError(kind, name) from None
-            raise
+            except ConditionFailedError as error:
+                if self._happened(kind, name, event):
+                    return
+                last = 1 + len(writes) + len(conditions)
+                if only_while is not None and last in error.failures:
+                    raise StoppedError(
+                        f"{kind} {name!r} was not created: the work on the request was stopped"
+                    ) from None
+                if 1 in error.failures:
+                    settings = self.settings_here(error.failures[1], settings, force=force)
+                elif 0 in error.failures:
+                    raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
+                elif 2 in error.failures:
+                    raise AlreadyExistsError(kind, name) from None
+                elif 2 + len(writes) not in error.failures:
+                    raise
+                # Else the statuses changed: judge again.
+
+
+def _rules_version(repository: Item | None) -> int:
+    version = None if repository is None else repository.get(RULES_VERSION)
+    return version if isinstance(version, int) else 0
 
 
 def busy(branch: str) -> BusyError:

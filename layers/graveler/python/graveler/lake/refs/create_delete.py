@@ -1,7 +1,10 @@
 """Branches and tags: creating and removing them."""
 
+from functools import partial
+
 from graveler.history.expressions import resolve
 from graveler.lake.context import Context
+from graveler.lake.gates.gate import GateKeeper, GateTerms
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Branch, CommitID, Tag
 from graveler.requests import refs as requests
@@ -10,7 +13,8 @@ from graveler.requests import refs as requests
 def create_branch(repository: RepositoryParts, request: requests.CreateBranch, context: Context) -> Branch:
     """See :class:`graveler.requests.refs.CreateBranch`."""
     commit = _resolved(repository, request.source)
-    return repository.branches.create(
+    gate = GateKeeper(repository, request.name, "create branch", GateTerms(request=request, actor=context.actor))
+    branch = repository.branches.create(
         request.name,
         commit,
         context.by,
@@ -18,7 +22,10 @@ def create_branch(repository: RepositoryParts, request: requests.CreateBranch, c
         force=request.force,
         owner=request.owner,
         only_while=context.only_while,
+        admit=partial(gate.admission, commit=partial(repository.commits.get, commit)),
     )
+    gate.report_admitted()
+    return branch
 
 
 def renew_branch(repository: RepositoryParts, request: requests.RenewBranch, _: Context) -> None:
@@ -33,20 +40,34 @@ def release_branch(repository: RepositoryParts, request: requests.ReleaseBranch,
 
 def delete_branch(repository: RepositoryParts, request: requests.DeleteBranch, context: Context) -> None:
     """See :class:`graveler.requests.refs.DeleteBranch`."""
-    repository.branches.delete(request.name, context.by, force=request.force, head_id=request.at)
+    gate = GateKeeper(
+        repository, request.name, "delete branch", GateTerms(request=request, actor=context.actor, removes=True)
+    )
+    repository.branches.delete(request.name, context.by, force=request.force, head_id=request.at, accept=gate.accept)
 
 
 def create_tag(repository: RepositoryParts, request: requests.CreateTag, context: Context) -> Tag:
     """See :class:`graveler.requests.refs.CreateTag`."""
     commit = _resolved(repository, request.ref)
-    return repository.branches.create_tag(
-        request.name, commit, context.by, force=request.force, only_while=context.only_while
+    gate = GateKeeper(repository, request.name, "create tag", GateTerms(request=request, actor=context.actor), "tag")
+    tag = repository.branches.create_tag(
+        request.name,
+        commit,
+        context.by,
+        force=request.force,
+        only_while=context.only_while,
+        admit=partial(gate.admission, commit=partial(repository.commits.get, commit)),
     )
+    gate.report_admitted()
+    return tag
 
 
 def delete_tag(repository: RepositoryParts, request: requests.DeleteTag, context: Context) -> None:
     """See :class:`graveler.requests.refs.DeleteTag`."""
-    repository.branches.delete_tag(request.name, context.by, force=request.force)
+    gate = GateKeeper(
+        repository, request.name, "delete tag", GateTerms(request=request, actor=context.actor, removes=True), "tag"
+    )
+    repository.branches.delete_tag(request.name, context.by, force=request.force, admit=gate.admission)
 
 
 def _resolved(repository: RepositoryParts, ref: str) -> CommitID:

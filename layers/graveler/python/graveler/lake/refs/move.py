@@ -11,11 +11,12 @@ from graveler.history.reflog import LogEntry
 from graveler.history.refs import BranchState
 from graveler.lake.committing.clean_heads import wait_for_clean_head
 from graveler.lake.context import Context
+from graveler.lake.gates.gate import GateKeeper, GateTerms
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Branch, CommitID
 from graveler.requests.refs import HardReset, Undo
-from graveler.storage.tables.port import ConditionFailedError
+from graveler.storage.tables.port import Check, ConditionFailedError
 
 _ROWS = 100
 """The number of rows of the reference log in which to look for the newest move. Rows that moved nothing (resets) may precede it,
@@ -26,7 +27,7 @@ def hard_reset(repository: RepositoryParts, request: HardReset, context: Context
     """See :class:`graveler.requests.refs.HardReset`."""
     commit_id = resolve(request.ref, repository.refs, repository.commits).commit_id
     run = _run_of(request.request_id)
-    return _move(repository, request.branch, commit_id, "hard reset", context.by, force=request.force, run=run)
+    return _move(repository, request, commit_id, "hard reset", context, run=run)
 
 
 def undo(repository: RepositoryParts, request: Undo, context: Context) -> Branch:
@@ -42,7 +43,7 @@ def undo(repository: RepositoryParts, request: Undo, context: Context) -> Branch
             f"the reference log of branch {branch!r} does not say what moved it to where it is, so there is "
             "nothing to undo; use a hard reset to a commit"
         )
-    return _move(repository, branch, newest.old, "undo", context.by, force=request.force, only_from=state, run=run)
+    return _move(repository, request, newest.old, "undo", context, only_from=state, run=run)
 
 
 def _run_of(request_id: str) -> str:
@@ -61,19 +62,21 @@ def _done_by(run: str, entries: Sequence[LogEntry]) -> CommitID | None:
 
 def _move(
     repository: RepositoryParts,
-    branch: str,
+    request: HardReset | Undo,
     commit_id: CommitID,
     verb: str,
-    by: str,
+    context: Context,
     *,
-    force: bool,
     only_from: BranchState | None = None,
     run: str = "",
 ) -> Branch:
     """Point the branch at the commit, if nothing is staged; with ``only_from``, only while it has that state's head. ``run``
     identifies this run in the reference log: if a concurrent attempt of the same request has moved the branch, return where to
     (promise C4). ``only_from`` is a state in which none had."""
-    intent = Intent(direct=True, force=force)
+    branch = request.branch
+    terms = GateTerms(request=request, actor=context.actor, may_roll_back=True)
+    gate = GateKeeper(repository, branch, verb, terms)
+    intent = Intent(direct=True, force=request.force, accept=gate.accept)
     checked = only_from
 
     def done(state: BranchState) -> CommitID | None:
@@ -100,17 +103,29 @@ def _move(
                 )
             if state.commit_id == commit_id:
                 return Branch(branch, commit_id)
-            event = repository.branches.event(verb, by, run)
+            conditions = _admitted(repository, gate, state, commit_id)
+            event = repository.branches.event(gate.log_words, context.by, run)
             moved = msgspec.structs.replace(state, commit_id=commit_id)
             writes = [
                 *repository.refs.move_branch_writes(state, moved, event),
                 repository.commits.alive_check(commit_id),
             ]
             try:
-                repository.branches.change(branch, [*writes, *turn.release_writes()], event)
+                repository.branches.change(branch, [*writes, *turn.release_writes(), *conditions], event)
                 turn.mark_released()
+                gate.report_admitted()
                 return Branch(branch, commit_id)
             except ConditionFailedError as error:
                 if len(writes) - 1 in error.failures:
                     raise RefNotFoundError(commit_id, "the commit does not exist, or has expired") from None
                 turn.wait()
+
+
+def _admitted(
+    repository: RepositoryParts, gate: GateKeeper, state: BranchState, commit_id: CommitID
+) -> Sequence[Check]:
+    """Return the conditions on which rules let the branch move there. No request without rules. :class:`RuleError`."""
+    if not gate.gate:
+        return ()
+    head, commit = repository.commits.get_many([state.commit_id, commit_id])
+    return gate.admit(commit, head)

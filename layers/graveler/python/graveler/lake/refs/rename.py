@@ -30,10 +30,11 @@ from graveler.history.owners import Owners
 from graveler.history.refs import BranchState, Renaming
 from graveler.lake.clock import Backoff
 from graveler.lake.context import Context
+from graveler.lake.gates.gate import GateKeeper, GateTerms
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.refs.branches import RENAME_LEASE, busy
+from graveler.lake.refs.branches import RENAME_LEASE, Admission, busy
 from graveler.lake.settings.repository_settings import Intent
-from graveler.model import Branch
+from graveler.model import Branch, Rules, Settings
 from graveler.requests.refs import RenameBranch
 from graveler.staging.tokens import TokenState
 from graveler.storage.tables.port import Absent, Check, ConditionFailedError, Write
@@ -47,7 +48,14 @@ def rename(repository: RepositoryParts, request: RenameBranch, context: Context)
             f"branch {old!r} is the default branch of repository {repository.name!r} and cannot be renamed"
         )
     repository.refs.branch_key(new)
-    intent = Intent(direct=True, force=force)
+    leaving = GateKeeper(
+        repository,
+        old,
+        "rename branch",
+        GateTerms(request=request, actor=context.actor, removes=True),
+    )
+    arriving = GateKeeper(repository, new, "rename branch", GateTerms(request=request, actor=context.actor))
+    intent = Intent(direct=True, force=force, accept=leaving.accept)
     state = repository.branches.state(old, intent)
     if old == new:
         raise AlreadyExistsError("branch", new)
@@ -55,17 +63,27 @@ def rename(repository: RepositoryParts, request: RenameBranch, context: Context)
     operation = token_hex(16)
     while True:
         try:
-            with _closed(repository, state, new, force=force) as closed:
+            admission = _admission(repository, leaving, arriving, state)
+            with _closed(repository, state, new, leaving.rules, force=force) as closed:
                 repository.applications.copy(old, new)  # a later publication moves the head: begin again
-                return _move(repository, _stage_again(repository, closed), new, context.by, operation, force=force)
+                staged = _stage_again(repository, closed)
+                return _move(repository, staged, new, context.by, operation, leaving.rules, admission, force=force)
         except _ChangedError:
             if not backoff.wait():
                 raise busy(old) from None
         state = repository.branches.state(old, intent)
 
 
+def _admission(repository: RepositoryParts, leaving: GateKeeper, arriving: GateKeeper, state: BranchState) -> Admission:
+    """Return the leave to give the branch its new name, by the rules that were read with the branch. :class:`RuleError`."""
+    settings = Settings(rules=leaving.rules)
+    return arriving.admission(settings, lambda: repository.commits.get(state.commit_id))
+
+
 @contextmanager
-def _closed(repository: RepositoryParts, state: BranchState, new: str, *, force: bool) -> Iterator[BranchState]:
+def _closed(
+    repository: RepositoryParts, state: BranchState, new: str, rules: Rules, *, force: bool
+) -> Iterator[BranchState]:
     """Mark the branch while the body works; reopen it if the body fails. One transaction."""
     mark = Renaming(repository.staged.first_token(), token_hex(8))
     closed = msgspec.structs.replace(state, renaming=mark)
@@ -75,7 +93,7 @@ def _closed(repository: RepositoryParts, state: BranchState, new: str, *, force:
             [
                 *repository.refs.move_branch_writes(state, closed, None),
                 free,
-                repository.branches.here_check(force=force),
+                repository.branches.here_check(rules.version, force=force),
             ]
         )
     except (ConditionFailedError, UnavailableError) as error:
@@ -85,7 +103,7 @@ def _closed(repository: RepositoryParts, state: BranchState, new: str, *, force:
             if 1 in error.failures:
                 raise AlreadyExistsError("branch", new) from None
             if 2 in error.failures:
-                raise repository.branches.not_here(error.failures[2]) from None
+                repository.branches.settings_here(error.failures[2], Settings(rules=rules), force=force)
             raise _ChangedError from None
     try:
         yield closed
@@ -122,15 +140,24 @@ def _stage_again(repository: RepositoryParts, closed: BranchState) -> BranchStat
 
 
 def _move(
-    repository: RepositoryParts, closed: BranchState, new: str, by: str, operation: str, *, force: bool
+    repository: RepositoryParts,
+    closed: BranchState,
+    new: str,
+    by: str,
+    operation: str,
+    rules: Rules,
+    admission: Admission,
+    *,
+    force: bool,
 ) -> Branch:
-    """Give the branch its new name. One transaction. :class:`_ChangedError` if it is not as it was marked."""
+    """Give the branch its new name. One transaction. :class:`_ChangedError` if it is not as it was marked, or the rules or
+    statuses have changed."""
     assert closed.renaming is not None
     into = closed.renaming.into
     tokens = (*closed.sealed, closed.open)
     event = repository.branches.event("rename branch", by, operation)
     number = repository.branches.next_number(new)
-    renamed = BranchState(new, closed.commit_id, into, (), closed.hidden, moves=number)
+    renamed = BranchState(new, closed.commit_id, into, (), closed.hidden, moves=number, rules=admission.version)
     created = repository.refs.create_branch_writes(renamed, event)
     removed = repository.refs.delete_branch_writes(closed, event)
     # A garbage collector that lists branches may miss one that is renamed meanwhile: so a commit that it considers
@@ -143,14 +170,15 @@ def _move(
         writes += repository.branches.drop_token_writes(token, TokenState.RENAMED, operation, into=into)
     if closed.hidden:  # a transaction's branch under another name is its user's
         writes += [Owners(repository.tables, repository.uid).gone_write(name) for name in (closed.name, new)]
-    condition = repository.branches.here_check(force=force)
+    condition = repository.branches.here_check(rules.version, force=force)
     try:
-        repository.branches.change(closed.name, [*created, condition, *removed, *writes], event)
+        repository.branches.change(closed.name, [*created, condition, *removed, *writes, *admission.checks], event)
     except ConditionFailedError as error:
         if 0 in error.failures:
             raise AlreadyExistsError("branch", new) from None
         if len(created) in error.failures:
-            raise repository.branches.not_here(error.failures[len(created)]) from None
+            repository.branches.settings_here(error.failures[len(created)], Settings(rules=rules), force=force)
+            raise _ChangedError from None
         if len(created) + 1 + len(removed) in error.failures:
             raise RefNotFoundError(closed.commit_id, "the commit does not exist, or has expired") from None
         raise _ChangedError from None

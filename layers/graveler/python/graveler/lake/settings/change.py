@@ -28,7 +28,13 @@ from graveler.history.refs import BranchState
 from graveler.lake.clock import Backoff
 from graveler.lake.committing.publish import HeadMovedError, drop_tokens
 from graveler.lake.context import Context
-from graveler.lake.opening.repositories import check_same, decode_repository, repository_key
+from graveler.lake.opening.repositories import (
+    FORMAT_VERSION,
+    GATED_UID,
+    check_same,
+    decode_repository,
+    repository_key,
+)
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import ATTRIBUTES, Intent, check_settings, etag, settings_attributes
 from graveler.model import Settings
@@ -60,7 +66,7 @@ def _change_metadata(
         metadata = {key: value for key, value in settings.metadata.items() if key not in removed} | dict(new)
         return msgspec.structs.replace(settings, metadata=metadata)
 
-    return _change(repository, change, force=force).metadata
+    return change_settings(repository, change, force=force).metadata
 
 
 def set_protection(repository: RepositoryParts, request: requests.SetProtection, _: Context) -> str:
@@ -73,7 +79,7 @@ def set_protection(repository: RepositoryParts, request: requests.SetProtection,
             )
         return msgspec.structs.replace(settings, protected=tuple(dict.fromkeys(request.patterns)))
 
-    changed = _change(repository, change, force=request.force)
+    changed = change_settings(repository, change, force=request.force)
     _forbid_staging(repository, changed)
     return etag(changed.protected)
 
@@ -85,7 +91,7 @@ def protect(repository: RepositoryParts, request: requests.Protect, _: Context) 
         patterns = tuple(dict.fromkeys([*settings.protected, *request.patterns]))
         return msgspec.structs.replace(settings, protected=patterns)
 
-    changed = _change(repository, change, force=request.force)
+    changed = change_settings(repository, change, force=request.force)
     _forbid_staging(repository, changed)
     return changed.protected
 
@@ -100,12 +106,12 @@ def unprotect(repository: RepositoryParts, request: requests.Unprotect, _: Conte
         patterns = tuple(pattern for pattern in settings.protected if pattern not in request.patterns)
         return msgspec.structs.replace(settings, protected=patterns)
 
-    return _change(repository, change, force=request.force).protected
+    return change_settings(repository, change, force=request.force).protected
 
 
 def set_retention(repository: RepositoryParts, request: requests.SetRetention, _: Context) -> None:
     """See :class:`graveler.requests.setting_changes.SetRetention`."""
-    _change(
+    change_settings(
         repository,
         lambda settings: msgspec.structs.replace(settings, retention=request.rules),
         force=request.force,
@@ -114,13 +120,13 @@ def set_retention(repository: RepositoryParts, request: requests.SetRetention, _
 
 def delete_retention(repository: RepositoryParts, request: requests.DeleteRetention, _: Context) -> None:
     """See :class:`graveler.requests.setting_changes.DeleteRetention`."""
-    _change(repository, lambda settings: msgspec.structs.replace(settings, retention=None), force=request.force)
+    change_settings(repository, lambda settings: msgspec.structs.replace(settings, retention=None), force=request.force)
 
 
 def set_import_sources(repository: RepositoryParts, request: requests.SetImportSources, _: Context) -> None:
     """See :class:`graveler.requests.setting_changes.SetImportSources`."""
     prefixes = None if request.prefixes is None else tuple(dict.fromkeys(request.prefixes))
-    _change(
+    change_settings(
         repository,
         lambda settings: msgspec.structs.replace(settings, import_sources=prefixes),
         force=request.force,
@@ -129,7 +135,7 @@ def set_import_sources(repository: RepositoryParts, request: requests.SetImportS
 
 def set_read_only(repository: RepositoryParts, request: requests.SetReadOnly, _: Context) -> None:
     """See :class:`graveler.requests.setting_changes.SetReadOnly`."""
-    changed = _change(
+    changed = change_settings(
         repository, lambda settings: msgspec.structs.replace(settings, read_only=request.read_only), force=True
     )
     _forbid_staging(repository, changed)
@@ -146,7 +152,7 @@ def _read(repository: RepositoryParts) -> tuple[Item, Settings]:
     return item, decode_repository(repository.name, item).repository.settings
 
 
-def _change(repository: RepositoryParts, change: Callable[[Settings], Settings], *, force: bool) -> Settings:
+def change_settings(repository: RepositoryParts, change: Callable[[Settings], Settings], *, force: bool) -> Settings:
     """Change the settings. One table read, one write; none if nothing changes. Both again after losing a race."""
     backoff = Backoff(repository.clock)
     tried: Settings | None = None
@@ -161,6 +167,9 @@ def _change(repository: RepositoryParts, change: Callable[[Settings], Settings],
             return settings
         check_settings(changed)
         other_attributes = {name: value for name, value in item.items() if name not in ATTRIBUTES}
+        if changed.rules.version and GATED_UID not in item:
+            del other_attributes["uid"]
+            other_attributes |= {GATED_UID: repository.uid, "format_version": FORMAT_VERSION}
         as_read: dict[str, Value | None] = {**dict.fromkeys(ATTRIBUTES), **item}
         tried = changed
         try:
@@ -187,14 +196,14 @@ def _renew_tokens(repository: RepositoryParts, settings: Settings) -> None:
     if not settings.read_only and not settings.protected:
         return
     item = settings_attributes(settings)
-    for state in _states(repository):
+    for state in branch_states(repository):
         try:
             Intent(direct=True).check(repository.name, item, state.name, hidden=state.hidden)
         except ForbiddenError:
             _renew_token(repository, state.name)
 
 
-def _states(repository: RepositoryParts) -> Iterator[BranchState]:
+def branch_states(repository: RepositoryParts) -> Iterator[BranchState]:
     after: str | None = ""
     while after is not None:
         page = repository.refs.list_branches("", after, _PAGE, show_hidden=True)

@@ -1,7 +1,8 @@
 """A repository's settings: their meaning, their form in the repository's item in the table, and the changes that they refuse.
 
 The settings are attributes of the repository's item, each omitted where it does not apply: ``read_only`` (true), ``metadata``
-(a JSON object), ``protected`` (a list of patterns), ``retention`` (a JSON object), ``import_sources`` (a list of prefixes).
+(a JSON object), ``protected`` (a list of patterns), ``retention`` (a JSON object), ``import_sources`` (a list of prefixes),
+``rules`` (a JSON list) and ``rules_version`` (a number, which stays once there were rules).
 A verb that changes a branch reads this item together with the branch's, in one request, so checking a change costs none.
 
 A *protected* branch refuses direct changes: staging, reset, commit, import, moving it by hand, and deleting it,
@@ -13,6 +14,7 @@ Hidden branches are never protected: they exist to be worked on and merged, like
 import re
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -21,7 +23,7 @@ from msgspec import Struct
 
 from graveler.errors import UNREADABLE, CorruptError, InvalidError, ProtectedBranchError, ReadOnlyRepositoryError
 from graveler.lake.text import utf8
-from graveler.model import RetentionRules, Settings
+from graveler.model import RetentionRules, Rule, Rules, Settings
 from graveler.storage.tables.port import Item, Value
 
 READ_ONLY: Final = "read_only"
@@ -29,7 +31,9 @@ METADATA: Final = "metadata"
 PROTECTED: Final = "protected"
 RETENTION: Final = "retention"
 IMPORT_SOURCES: Final = "import_sources"
-ATTRIBUTES: Final = (READ_ONLY, METADATA, PROTECTED, RETENTION, IMPORT_SOURCES)
+RULES: Final = "rules"
+RULES_VERSION: Final = "rules_version"
+ATTRIBUTES: Final = (READ_ONLY, METADATA, PROTECTED, RETENTION, IMPORT_SOURCES, RULES, RULES_VERSION)
 
 _MAX_PATTERN: Final = 255
 _PATTERN_CHARS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-*?")
@@ -38,7 +42,12 @@ _SOURCE: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\x00-\x1f\x7f\ud800-\udfff]{
 
 _metadata = msgspec.json.Decoder(dict[str, str]).decode
 _retention = msgspec.json.Decoder(RetentionRules).decode
+_rules = lru_cache(maxsize=64)(msgspec.json.Decoder(tuple[Rule, ...]).decode)
+"""Decodes the rules, which most verbs of a repository with rules read."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+NO_RULES: Final = Rules()
 
 
 class Intent(Struct, frozen=True):
@@ -115,6 +124,10 @@ def settings_attributes(settings: Settings) -> dict[str, Value]:
         attributes[RETENTION] = _encode(settings.retention).decode()
     if settings.import_sources is not None:
         attributes[IMPORT_SOURCES] = list(settings.import_sources)
+    if settings.rules.rules:
+        attributes[RULES] = _encode(settings.rules.rules).decode()
+    if settings.rules.version:
+        attributes[RULES_VERSION] = settings.rules.version
     return attributes
 
 
@@ -135,9 +148,20 @@ def decode_settings(name: str, item: Item) -> Settings:
             tuple(patterns),
             None if retention is None else _retention(_text(retention)),
             None if sources is None else tuple(sources),
+            rules_in(item),
         )
     except UNREADABLE as error:
         raise CorruptError(f"the settings of repository {name!r} in the table are damaged: {error}") from None
+
+
+def rules_in(item: Item) -> Rules:
+    """Return the rules in a repository's item. ``msgspec.ValidationError`` if they are invalid."""
+    version, text = item.get(RULES_VERSION), item.get(RULES)
+    if version is None and text is None:
+        return NO_RULES
+    if not isinstance(version, int):
+        raise msgspec.ValidationError(f"{RULES_VERSION} is {version!r}")
+    return Rules(version, () if text is None else _rules(_text(text)))
 
 
 def _text(value: Value) -> str:

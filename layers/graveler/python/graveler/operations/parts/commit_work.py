@@ -14,7 +14,6 @@ from graveler.history.refs import BranchState
 from graveler.history.split_parameters import split_of
 from graveler.lake.clock import Backoff
 from graveler.lake.committing.commit import (
-    Build,
     RestagedError,
     commit_of_changes,
     no_changes,
@@ -160,16 +159,6 @@ class CommitWork:
         if plan.rest:
             raise AnotherRoundError
         try:
-            return self._publish(plan, build)
-        except RestagedError:
-            raise AnotherRoundError from None
-
-    def _cut(self, plan: Plan) -> SplitParameters:
-        """Return the split parameters of the head that the plan was made on."""
-        return plan.split or split_of(self._repository.branches.commit(plan.head), self._repository.split)
-
-    def _publish(self, plan: Plan, build: Build) -> Commit:
-        with holding(self._repository, plan.own, self._operation, self._request.info.request_id, HANDOVER):
             return publish_built(
                 self._repository,
                 self._request,
@@ -179,7 +168,14 @@ class CommitWork:
                 build,
                 self._deadline,
                 self._only_while,
+                leave=HANDOVER,
             )
+        except RestagedError:
+            raise AnotherRoundError from None
+
+    def _cut(self, plan: Plan) -> SplitParameters:
+        """Return the split parameters of the head that the plan was made on."""
+        return plan.split or split_of(self._repository.branches.commit(plan.head), self._repository.split)
 
     def keeping(self) -> AbstractContextManager[None]:
         """See :class:`PartedWork`. The sealed token claims the changes, and :meth:`run` renews its lease."""

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from graveler.lake.committing.rewrite import rewrite_landing
 from graveler.lake.deadline import Deadline
+from graveler.lake.gates.gate import GateTerms
 from graveler.lake.importing.gate import Gate
 from graveler.lake.importing.importer import ImportSource, Terms, import_landing
 from graveler.lake.importing.prefix_listing import source_at
@@ -49,7 +50,9 @@ def open_work(
         again = Pinned(request=request, owner=pinned.owner, begun=pinned.begun)
         return CommitWork(repository, again, deadline, only_while)
     if isinstance(request, ImportAddresses):
-        landing = import_landing(request.branch, request.info, force=request.force)
+        landing = import_landing(
+            request.branch, request.info, GateTerms(request=request, direct=True), force=request.force
+        )
         landing = replace(landing, only_while=only_while, ticket=ticket)
         terms = Terms(request.allow_empty, request.dry_run)
         return ImportWork(repository, landing, request.sources, _source_at(repository, request), deadline, terms)

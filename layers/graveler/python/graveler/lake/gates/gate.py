@@ -1,0 +1,230 @@
+"""The gate of a branch or tag: what a verb does where rules guard the name that it changes (``docs/design/0023-gates.md``).
+
+:meth:`GateKeeper.accept` sees the rules with each read of the branch, and refuses at once what no verdict could allow.
+:meth:`GateKeeper.judge` compares a commit with the rules. A name that is pointed at a commit which exists, as by a hard reset,
+needs no more than :meth:`GateKeeper.admit`; a new commit passes as a candidate (:mod:`graveler.lake.gates.passage`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from graveler.errors import GravelerError, RuleError
+from graveler.lake.gates.judgement import Approval, Gate, RefKind, Terms, gate_of, judge, observed
+from graveler.lake.gates.standing import counting
+from graveler.lake.gates.statuses import Statuses, TreeStatuses
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.reading.blame import keys_of_prefix
+from graveler.lake.refs.branches import Admission
+from graveler.model import Actor, Commit, Lack, MergeStrategies, MetarangeName, Rules, Settings
+from graveler.requests.base import CommitInfo, Gated, Request
+from graveler.storage.tables.port import Check
+from graveler.tree.has_difference import differ
+from graveler.tree.tree import Tree
+
+_ROWS: Final = 100
+"""The number of rows of the reference log in which a tree counts as one that the branch had."""
+
+NO_STATUSES: Final = TreeStatuses(MetarangeName(""))
+
+_encode: Final = msgspec.json.Encoder(enc_hook=str, order="deterministic").encode
+
+
+class GateTerms(Struct, frozen=True, kw_only=True):
+    """The account that a verb gives of itself: the ``request`` and its ``actor``. ``source`` is the ref that a merge brings, as
+    the caller wrote it; ``direct``, ``removes`` and ``strategies`` as of :class:`Terms`; ``approvals`` are those of the pull
+    request with this number, 0 for none. ``may_roll_back``: a rule may let the verb return to a tree that the branch had."""
+
+    request: Request[Any] | None = None
+    actor: Actor = Actor()
+    strategies: MergeStrategies | None = None
+    source: str = ""
+    direct: bool = False
+    removes: bool = False
+    may_roll_back: bool = False
+    pull_request: int = 0
+    approvals: Callable[[], Sequence[Approval]] | None = None
+
+    @property
+    def bypass(self) -> str:
+        """The reason for which the caller asks to pass by the rules."""
+        return self.request.bypass if isinstance(self.request, Gated) else ""
+
+    @property
+    def digest(self) -> str:
+        """The text that identifies the request, whoever repeats it, so that the same one finds its candidate: all that it asks
+        for and who asks, without the ID of one try and the reason to bypass. Random without a request."""
+        if self.request is None:
+            return token_hex(16)
+        changes: dict[str, Any] = {"bypass": ""} if isinstance(self.request, Gated) else {}
+        info = getattr(self.request, "info", None)
+        if isinstance(info, CommitInfo):
+            changes["info"] = replace(info, request_id="")
+        plain = type(self.request).__name__, replace(self.request, **changes), self.actor.principal
+        return sha256(_encode(plain)).hexdigest()[:32]
+
+
+class GateKeeper:
+    """The gate before one branch or tag, for one verb of one caller. Not safe to share between threads."""
+
+    def __init__(
+        self,
+        repository: RepositoryParts,
+        name: str,
+        verb: str,
+        terms: GateTerms,
+        kind: RefKind = "branch",
+    ) -> None:
+        self.repository = repository
+        self.name = name
+        self.verb = verb
+        self.terms = terms
+        self.kind = kind
+        self.statuses = Statuses(repository.tables, repository.uid)
+        self.rules = Rules()
+        """The rules of the repository, as they were read last."""
+        self.gate: Gate = gate_of(self.rules, kind, name)
+        """Those that guard the name; falsy without any."""
+        self._admitted: tuple[Commit, tuple[Tree, Tree] | None, TreeStatuses] | None = None
+
+    def accept(self, settings: Settings) -> None:
+        """Take the rules that were read just now, as :attr:`Intent.accept`. :class:`RuleError` if no verdict and no approval
+        could let this verb pass. No request."""
+        if settings.rules == self.rules:
+            return
+        self.rules, self.gate = settings.rules, gate_of(settings.rules, self.kind, self.name)
+        if self.gate:
+            lacks = judge(self.gate, self._terms(None, None), NO_STATUSES, frozenset())
+            self.refuse([lack for lack in lacks if not lack.passing and lack.requirement != "status"])
+
+    def judge(self, commit: Commit, trees: tuple[Tree, Tree] | None) -> tuple[TreeStatuses, tuple[Lack, ...]]:
+        """Return the statuses of the commit's tree, and what it lacks. ``trees`` are those of the name's present commit and of
+        this one, None for a new name. One table read, one more for each hundred credentials that posted."""
+        statuses = self.statuses.read(commit.metarange)
+        terms = self._terms(commit, trees)
+        keys = {status.key_id for status in statuses.statuses} | {item.key_id for item in terms.approvals or ()}
+        return statuses, judge(self.gate, terms, statuses, counting(self.repository.tables, keys))
+
+    def admit(self, commit: Commit, head: Commit | None) -> list[Check]:
+        """Return the conditions on which the name may be pointed at a commit that exists, for that transaction; ``head`` is what
+        it names now, None if it is new. Runs graveler's own checks whose verdicts are missing. :class:`RuleError`. No request
+        without rules; else as :meth:`judge`, and what the checks cost."""
+        if not self.gate:
+            return []
+        load = self.repository.trees.load_many
+        before, after = load([commit.metarange if head is None else head.metarange, commit.metarange])
+        trees = None if head is None else (before, after)
+        statuses, lacks = self.judge(commit, trees)
+        definitions = checks_of(self.gate, lacks)
+        if definitions:
+            self.run_checks(commit, head, definitions, lambda: None)
+            statuses, lacks = self.judge(commit, trees)
+        self.refuse(lacks)
+        self._admitted = commit, trees, statuses
+        return [self.statuses.unchanged_check(statuses)]
+
+    def report_admitted(self) -> None:
+        """Note what rules that only observe would have refused of the commit that was admitted, once the name was pointed at it.
+        No request without such rules."""
+        if self._admitted is not None:
+            self.report(*self._admitted)
+
+    def admission(self, settings: Settings, commit: Callable[[], Commit] | None = None) -> Admission:
+        """Return the leave to point a new name at a commit, or without one to remove the name, by the rules in these settings:
+        :data:`graveler.lake.refs.branches.Admit`. :class:`RuleError`. Cost: as :meth:`admit`, and the commit."""
+        self.accept(settings)
+        if not self.gate:
+            return Admission()
+        return Admission(() if commit is None else self.admit(commit(), None), self.rules.version)
+
+    def run_checks(
+        self,
+        commit: Commit,
+        head: Commit | None,
+        definitions: Mapping[str, Mapping[str, Any]],
+        stop: Callable[[], None],
+    ) -> None:
+        """Run checks of graveler's own and post their verdicts. ``stop`` raises if nobody needs them any more."""
+        # Only where a rule names a check.
+        from graveler.lake.gates.checks.run import run_checks
+
+        verdicts = run_checks(self.repository, commit, head, definitions, stop)
+        self.statuses.post(commit.metarange, list(verdicts.values()))
+
+    def refuse(self, lacks: Sequence[Lack], candidate: str = "") -> None:
+        """Raise :class:`RuleError` for what is lacking, if anything is."""
+        if lacks:
+            raise RuleError(self.name, lacks, candidate)
+
+    def report(self, commit: Commit, trees: tuple[Tree, Tree] | None, statuses: TreeStatuses) -> None:
+        """Note what rules that only observe would have refused. The name was changed already, so a failure fails nothing."""
+        if not any(rule.observe for rule in self.gate.rules):
+            return
+        # Only where a rule observes.
+        from graveler.lake.gates.reports import report
+
+        keys = {status.key_id for status in statuses.statuses}
+        with suppress(GravelerError):
+            counted = counting(self.repository.tables, keys)
+            lacks = observed(self.gate, self._terms(commit, trees), statuses, counted)
+            if lacks:
+                report(self.repository, self.name, commit, lacks, self.kind)
+
+    @property
+    def log_words(self) -> str:
+        """The operation for the reference log."""
+        if not self.terms.bypass or not self.gate:
+            return self.verb
+        return f"{self.verb}, bypassing {', '.join(rule.name for rule in self.gate.rules)}: {self.terms.bypass}"
+
+    def _terms(self, commit: Commit | None, trees: tuple[Tree, Tree] | None) -> Terms:
+        """Return the terms of a judgement."""
+
+        def touched(prefixes: Sequence[str]) -> bool:
+            return trees is None or any(differ(*trees, keys.start, keys.end) for keys in map(keys_of_prefix, prefixes))
+
+        terms = self.terms
+        return Terms(
+            kind=self.kind,
+            name=self.name,
+            verb=self.verb,
+            actor=terms.actor,
+            commit=commit,
+            strategies=terms.strategies,
+            touched=touched,
+            approvals=None if terms.approvals is None else tuple(terms.approvals()),
+            direct=terms.direct,
+            removes=terms.removes,
+            rollback=terms.may_roll_back and self._may_return(commit),
+            bypass=terms.bypass,
+            now=self.repository.clock.now(),
+        )
+
+    def _may_return(self, commit: Commit | None) -> bool:
+        """Return whether a rule may let the branch return to the commit's tree, because it had it. One or two table reads, none
+        if no rule permits returning, or the commit is not built yet."""
+        if commit is None:
+            return True
+        if not any(rule.rollback for rule in self.gate.rules):
+            return False
+        rows = self.repository.reflog.entries("branch", self.name, _ROWS)
+        ids = dict.fromkeys(row.new for row in rows if row.new is not None)
+        trees = {cached.commit.metarange for cached in self.repository.commits.read(list(ids)).values()}
+        return commit.metarange in trees
+
+
+def checks_of(gate: Gate, lacks: Sequence[Lack]) -> dict[str, Mapping[str, Any]]:
+    """Return the checks of graveler's own whose verdicts are missing, by the name of their status."""
+    missing = {lack.name for lack in lacks if lack.requirement == "status" and lack.state != "failure"}
+    return {
+        status.name: status.check
+        for rule in gate.rules
+        for status in rule.statuses
+        if status.check is not None and status.name in missing
+    }

@@ -1,0 +1,341 @@
+"""The passage of a new commit through the gate of a branch, as a candidate (``docs/design/0023-gates.md``).
+
+1. :meth:`Passage.prepare` stores the commit as a candidate.
+2. :meth:`Passage.finish` judges it, runs graveler's own checks, and
+3. :meth:`Passage.publish` moves the branch, on condition of everything that was judged.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from graveler.errors import (
+    BusyError,
+    ConflictError,
+    GravelerError,
+    InvalidError,
+    RefNotFoundError,
+    RuleError,
+    UnavailableError,
+)
+from graveler.history.refs import BranchState
+from graveler.lake.committing.publish import HeadMovedError, NotePublishing, Prepared, Publishing, publish
+from graveler.lake.deadline import Deadline
+from graveler.lake.gates.candidates import (
+    PULL_REQUEST_SECONDS,
+    CandidateRow,
+    Candidates,
+    ended_error,
+    lives_of,
+    new_lease,
+    open_seconds,
+)
+from graveler.lake.gates.gate import GateKeeper, GateTerms, checks_of
+from graveler.lake.gates.statuses import TreeStatuses
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.settings.repository_settings import Intent
+from graveler.model import Candidate, CandidateState, Commit, CommitID, Lack, MergeStrategies, Token
+from graveler.staging.tokens import LEASE, TokenOutcome
+from graveler.storage.tables.port import Check, ConditionFailedError, Write
+from graveler.tree.tree import Tree
+
+ROUNDS: Final = 8
+"""The number of times that a candidate is judged, or made, anew because something moved meanwhile, before the verb gives up."""
+
+NO_COMMIT: Final = CommitID("")
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One candidate on its way: ``state`` is the branch as it was built on, ``trees`` those of the head and of the commit.
+    ``applied`` are the sealed tokens that it takes, and ``adopted`` the requests that had sealed them. ``is_new``: this call made
+    it, and has not waited since."""
+
+    state: BranchState
+    head: Commit
+    commit: Commit
+    trees: tuple[Tree, Tree]
+    row: CandidateRow
+    applied: tuple[Token, ...] = ()
+    adopted: frozenset[str] = frozenset()
+    required_commits: Sequence[CommitID] = ()
+    is_new: bool = False
+
+
+class Publication(Struct, frozen=True, kw_only=True):
+    """The additions of a verb to the transaction that publishes, as of :func:`publish`."""
+
+    request_id: str = ""
+    extra_writes: Sequence[Write] = ()
+    condition: Check | None = None
+    note: NotePublishing = lambda _: None
+
+
+class Passage(GateKeeper):
+    """The gate before a branch, for a verb that makes a commit."""
+
+    def __init__(self, repository: RepositoryParts, branch: str, verb: str, terms: GateTerms) -> None:
+        super().__init__(repository, branch, verb, terms)
+        self._candidates = Candidates(repository.tables, repository.uid)
+        self._digest = ""
+        self.newest_id = ""
+        """The ID of the candidate that this verb made last; empty before."""
+
+    @property
+    def digest(self) -> str:
+        """The identifier of the request."""
+        self._digest = self._digest or self.terms.digest
+        return self._digest
+
+    def reopen(self, row: CandidateRow) -> Attempt | None:
+        """Return an open candidate that an earlier call made, if the branch still is as it was built on and no process works on
+        it. Three or four table reads, two object reads."""
+        candidate, repository = row.candidate, self.repository
+        if not row.in_progress or not candidate.commit_id or self._is_over(row) or self._is_at_work(row):
+            return None
+        state = repository.branches.find(self.name, Intent(direct=False, force=True, accept=self.accept))
+        if state is None or state.commit_id != candidate.head:
+            return None
+        if state.sealed[: len(candidate.tokens)] != candidate.tokens:
+            return None
+        head, commit = repository.commits.get_many([candidate.head, candidate.commit_id])
+        before, after = repository.trees.load_many([head.metarange, commit.metarange])
+        outcomes = repository.outcomes.get_many(candidate.tokens) if candidate.tokens else []
+        return Attempt(
+            state=state,
+            head=head,
+            commit=commit,
+            trees=(before, after),
+            row=row,
+            applied=candidate.tokens,
+            adopted=frozenset(outcome.request for outcome in outcomes if outcome is not None and outcome.request),
+            required_commits=commit.parents[1:],
+        )
+
+    def resume(self) -> Attempt | None:
+        """Return the open candidate of an earlier call of the same request that holds uncommitted changes. One or two table
+        reads, and as :meth:`reopen`."""
+        _, row = self._candidates.newest(self.digest)
+        return None if row is None or not row.candidate.tokens else self.reopen(row)
+
+    def prepare(
+        self,
+        state: BranchState,
+        head: Commit,
+        commit: Commit,
+        trees: tuple[Tree, Tree],
+        deadline: Deadline,
+        *,
+        source: CommitID = NO_COMMIT,
+        base: CommitID = NO_COMMIT,
+        required_commits: Sequence[CommitID] = (),
+        tokens: Mapping[Token, TokenOutcome] | None = None,
+    ) -> Attempt:
+        """Store the commit as a candidate, which ends the previous one of the same request; an equal one is reused.
+        ``tokens`` are the branch's oldest sealed tokens, which the commit takes, with their outcomes: the candidate holds them.
+
+        One table read, two if there is a previous one; one object write, one transaction. :class:`HeadMovedError` if another call
+        of the same request was faster; :class:`RefNotFoundError` if a required commit has expired; :class:`TooLateError`.
+        """
+        repository, terms, tokens = self.repository, self.terms, tokens or {}
+        now = repository.clock.now()
+        newest, previous, lives = self._previous(state)
+        seconds = PULL_REQUEST_SECONDS if terms.pull_request else open_seconds(tuple(tokens))
+        candidate = Candidate(
+            id=commit.operation,
+            state=CandidateState.OPEN,
+            verb=self.verb,
+            destination=self.name,
+            head=head.id,
+            commit_id=commit.id,
+            metarange=commit.metarange,
+            source=source,
+            base=base,
+            strategies=terms.strategies or MergeStrategies(),
+            message=commit.message,
+            author=commit.committer,
+            principal=terms.actor.principal,
+            key_id=terms.actor.key_id,
+            created=int(now),
+            expires=int(now) + seconds,
+            tokens=tuple(tokens),
+            pull_request=terms.pull_request,
+            lives=lives,
+        )
+        attempt = Attempt(
+            state=state,
+            head=head,
+            commit=commit,
+            trees=trees,
+            row=CandidateRow(candidate, *new_lease(at_work=True)),
+            applied=candidate.tokens,
+            adopted=frozenset(outcome.request for outcome in tokens.values() if outcome.request),
+            required_commits=required_commits,
+            is_new=True,
+        )
+        if previous is not None and self._is_same(previous, candidate):
+            stored = repository.commits.get(previous.candidate.commit_id)
+            return replace(attempt, commit=stored, row=previous, is_new=False)
+        deadline.check(f"{self.verb} on branch {self.name!r}")
+        written = repository.commits.put_write(commit, now)
+        writes = [
+            *map(repository.commits.alive_check, required_commits),
+            written,
+            *repository.records.put(commit, now),
+            *self._candidates.open_writes(attempt.row, self.digest, newest, previous),
+            *(repository.outcomes.hold_write(token, outcome, candidate.id) for token, outcome in tokens.items()),
+        ]
+        try:
+            repository.tables.transact(writes)
+        except (ConditionFailedError, UnavailableError) as error:
+            if self._candidates.get(candidate.id) is None:
+                if isinstance(error, UnavailableError):
+                    raise
+                for number, required in enumerate(required_commits):
+                    if number in error.failures:
+                        raise RefNotFoundError(required, "the commit has expired; nothing was changed") from None
+                raise HeadMovedError from None
+        repository.commits.remember(commit, written)
+        self.newest_id = candidate.id
+        return attempt
+
+    def finish(self, attempt: Attempt, publication: Publication) -> Commit:
+        """Judge the candidate, run graveler's own checks where their verdicts are missing, publish it, and return its commit.
+
+        :class:`RuleError` if something is lacking: the candidate stays open if that may still come, otherwise it ends.
+        :class:`HeadMovedError` if the branch has moved: build anew. :class:`CandidateEndedError`.
+        """
+        checked = False
+        try:
+            for _ in range(ROUNDS):
+                statuses, lacks = self.judge(attempt.commit, attempt.trees)
+                if not lacks:
+                    if (commit := self.publish(attempt, statuses, publication)) is not None:
+                        return commit
+                    continue
+                definitions = {} if checked else checks_of(self.gate, lacks)
+                if not definitions:
+                    self._refuse_candidate(attempt, lacks)
+                self._check(attempt, definitions)
+                attempt, checked = replace(attempt, is_new=False), True
+        except RuleError:
+            self._leave(attempt)
+            raise
+        raise BusyError(
+            f"the statuses of candidate {attempt.commit.id} keep changing; branch {self.name!r} was not changed, try again"
+        )
+
+    def finish_at_once(self, attempt: Attempt, publication: Publication) -> Commit | None:
+        """Publish the candidate if nothing is lacking, and return its commit; None if something is, or changes at this moment:
+        :meth:`finish` waits for it. :class:`HeadMovedError`, :class:`CandidateEndedError`."""
+        statuses, lacks = self.judge(attempt.commit, attempt.trees)
+        return None if lacks else self.publish(attempt, statuses, publication)
+
+    def publish(self, attempt: Attempt, statuses: TreeStatuses, publication: Publication) -> Commit | None:
+        """Move the branch to the candidate, and return its commit; None if the statuses are not those that were judged: judge
+        again. One transaction; one table read more for each branch that an older candidate depends on, two more if it fails.
+        :class:`HeadMovedError`, :class:`CandidateEndedError`."""
+        repository, row = self.repository, attempt.row
+        now = repository.clock.now()
+        if not attempt.is_new and (reason := self._candidates.gone(row, repository.refs)):
+            raise ended_error(self._candidates.end(row, CandidateState.GONE, reason, now))
+        prepared = Prepared(
+            [
+                self._candidates.end_write(row, CandidateState.PUBLISHED, "", now),
+                self.statuses.unchanged_check(statuses),
+            ],
+            lambda: self._is_published(row.candidate.id),
+        )
+        try:
+            publish(
+                repository,
+                attempt.state,
+                attempt.commit,
+                self.log_words,
+                None,
+                applied=attempt.applied,
+                adopted=attempt.adopted,
+                required_commits=attempt.required_commits,
+                request_id=publication.request_id,
+                extra_writes=publication.extra_writes,
+                condition=publication.condition,
+                note=lambda progress: None if progress is Publishing.FAILED else publication.note(progress),
+                prepared=prepared,
+            )
+        except HeadMovedError:
+            current = self._candidates.get(row.candidate.id) or row
+            if not current.in_progress:
+                if current.candidate.state is CandidateState.PUBLISHED:
+                    return attempt.commit  # another call of the same request was faster
+                raise ended_error(current) from None
+            if repository.refs.branch(self.name) == attempt.state:
+                return None
+            raise
+        self.report(attempt.commit, attempt.trees, statuses)
+        return attempt.commit
+
+    def _previous(self, state: BranchState) -> tuple[str, CandidateRow | None, tuple[tuple[str, str], ...]]:
+        """Return the ID of the newest candidate of the same request, if it has one, and its row; and the branches that a new one
+        depends on: the destination, and the source if that is a branch. One table read, two with a candidate."""
+        keys = [self._candidates.pointer_key(self.digest)]
+        source = self.terms.source
+        if source:
+            with suppress(InvalidError):  # an expression
+                keys.append(self.repository.refs.branch_key(source))
+        pointer, *items = self.repository.tables.get_many(keys)
+        branches = [self.repository.refs.decode_branch(source, item) for item in items]
+        newest = "" if pointer is None else str(pointer.get("id"))
+        row = self._candidates.get(newest) if newest else None
+        return newest, row, lives_of([state, *(branch for branch in branches if branch is not None)])
+
+    def _check(self, attempt: Attempt, definitions: Mapping[str, Mapping[str, Any]]) -> None:
+        """Run graveler's own checks, while nobody waits for the branch; cancel them when the candidate ends."""
+        row = attempt.row
+
+        def renew() -> None:
+            with suppress(GravelerError, ConflictError):
+                self._candidates.note_work(row, at_work=True)
+
+        def stop() -> None:
+            current = self._candidates.get(row.candidate.id) or row
+            if not current.in_progress:
+                raise ended_error(current)
+
+        renew()
+        with self.repository.clock.repeating(LEASE / 3, renew):
+            self.run_checks(attempt.commit, attempt.head, definitions, stop)
+
+    def _refuse_candidate(self, attempt: Attempt, lacks: Sequence[Lack]) -> NoReturn:
+        """Raise :class:`RuleError`. The candidate ends if a lack is final."""
+        final = [lack.words for lack in lacks if not lack.passing]
+        if final:
+            self._candidates.end(attempt.row, CandidateState.REFUSED, "; ".join(final), self.repository.clock.now())
+        raise RuleError(self.name, lacks, attempt.commit.id)
+
+    def _leave(self, attempt: Attempt) -> None:
+        """Leave the candidate open without a process that works on it. One table read, one write."""
+        row = self._candidates.get(attempt.row.candidate.id)
+        if row is not None and row.in_progress:
+            with suppress(GravelerError):  # else its lease runs out
+                self._candidates.note_work(row, at_work=False)
+
+    def _is_same(self, row: CandidateRow, candidate: Candidate) -> bool:
+        """Return whether an earlier candidate of the same request is what the request would make now."""
+        earlier = row.candidate
+        same = all(
+            getattr(earlier, name) == getattr(candidate, name)
+            for name in ("head", "metarange", "source", "base", "lives", "tokens", "pull_request")
+        )
+        return same and row.in_progress and not self._is_over(row) and not self._is_at_work(row)
+
+    def _is_over(self, row: CandidateRow) -> bool:
+        return self._candidates.over(row, self.repository.clock.now(), self.repository.leases) is not None
+
+    def _is_at_work(self, row: CandidateRow) -> bool:
+        return bool(row.beat) and self._candidates.is_at_work(row, self.repository.leases)
+
+    def _is_published(self, id_: str) -> bool:
+        row = self._candidates.get(id_)
+        return row is not None and row.candidate.state is CandidateState.PUBLISHED

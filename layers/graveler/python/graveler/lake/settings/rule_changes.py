@@ -1,0 +1,76 @@
+"""Changing the rules of a repository, so that they are in force when the call returns (``docs/design/0023-gates.md``)."""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from graveler.errors import PreconditionError
+from graveler.history.refs import BranchState
+from graveler.lake.clock import Backoff
+from graveler.lake.context import Context
+from graveler.lake.gates.judgement import gate_of
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.refs.branches import busy
+from graveler.lake.settings.change import branch_states, change_settings
+from graveler.model import Rule, Rules, Settings
+from graveler.storage.tables.port import ConditionFailedError
+
+if TYPE_CHECKING:
+    from graveler.requests.rules import SetRules  # type: ignore[import-not-found, unused-ignore]
+
+
+def set_rules(repository: RepositoryParts, request: "SetRules", context: Context) -> Rules:
+    """See :class:`graveler.requests.rules.SetRules`."""
+    rules = replace_rules(repository, request.rules, if_match=request.if_match)
+    stamp_branches(repository, rules, context.by)
+    return rules
+
+
+def replace_rules(
+    repository: RepositoryParts, rules: tuple[Rule, ...], *, of_lake: bool = False, if_match: int | None = None
+) -> Rules:
+    """Replace the rules that the repository has of its own, or those ``of_lake``, and return all. With ``if_match``, only if all
+    rules still have that version: :class:`PreconditionError`. They are in force after :func:`stamp_branches`. One table read, one
+    write."""
+
+    def change(settings: Settings) -> Settings:
+        before = settings.rules
+        if if_match is not None and before.version != if_match:
+            raise PreconditionError(
+                f"the rules of repository {repository.name!r} have version {before.version} by now, and not {if_match}: someone "
+                "else changed them. Read them again"
+            )
+        unaffected = [rule for rule in before.rules if rule.of_lake is not of_lake]
+        changed = [replace(rule, of_lake=of_lake) for rule in rules]
+        after = tuple([*unaffected, *changed] if not of_lake else [*changed, *unaffected])
+        if after == before.rules:
+            return settings
+        return replace(settings, rules=Rules(before.version + 1, after))
+
+    return change_settings(repository, change, force=False).rules
+
+
+def stamp_branches(repository: RepositoryParts, rules: Rules, by: str) -> None:
+    """Write the version of the rules into each branch that they guard: from then on, no change that was judged by older rules can
+    be published. Lists the branches; for each that has another version, one transaction, and a table read and another one after
+    each concurrent change. May be repeated after it died at any point: a repetition finishes the work."""
+    for state in branch_states(repository):
+        if state.rules != rules.version and gate_of(rules, "branch", state.name):
+            _stamp(repository, state, rules.version, by)
+
+
+def _stamp(repository: RepositoryParts, state: BranchState | None, version: int, by: str) -> None:
+    """Write the version of the rules into a branch, which makes each publication fail that was judged by older ones. One
+    transaction, and a table read and another one after each concurrent change."""
+    backoff = Backoff(repository.clock)
+    while state is not None and state.rules < version:
+        event = repository.branches.event("rules", by)
+        stamped = replace(state, rules=version)
+        writes = repository.refs.move_branch_writes(state, stamped, event, amid_conditional=True)
+        try:
+            repository.branches.change(state.name, writes, event)
+            return
+        except ConditionFailedError:
+            if not backoff.wait():
+                raise busy(state.name) from None
+        state = repository.refs.branch(state.name)
