@@ -14,7 +14,7 @@ import msgspec
 from graveler.errors import UNREADABLE, CorruptError, InvalidError
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, Lack, Page, RuleReport
-from graveler.storage.tables.port import Key, Put
+from graveler.storage.tables.port import Item, Key, Put
 from graveler.system.random_bytes import random_bytes
 
 KEEP_SECONDS: Final = 30 * 86_400
@@ -40,7 +40,7 @@ def report(
     writes = []
     for rule, some in groupby(sorted(lacks, key=attrgetter("rule")), attrgetter("rule")):
         document = _encode(RuleReport(int(now), rule, kind, name, commit.id, tuple(some)))
-        item = {"report": document.decode(), "expires": int(now) + KEEP_SECONDS}
+        item: Item = {"report": document.decode(), "expires": int(now) + KEEP_SECONDS}
         writes.append(Put(Key(_partition(repository), time + random_bytes(8)), item))
     repository.tables.write_many(writes)
 
