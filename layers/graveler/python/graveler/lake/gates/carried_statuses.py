@@ -54,15 +54,15 @@ def carry_statuses(
     if not _is_apart(before, built, trees[0]):
         return
     present = {(status.name, status.principal) for status in store.read(commit.metarange).statuses}
-    kept = [
+    carried = [
         status
         for status in posted
         if (status.name, status.principal) not in present
         and not touched(before, trees[0], required[status.name].paths)
         and not touched(built, trees[1], required[status.name].paths)
     ]
-    if kept:
-        store.post(commit.metarange, kept)
+    if carried:
+        store.post(commit.metarange, carried)
 
 
 def _carriable(gate: Gate) -> Mapping[str, RequiredStatus]:
