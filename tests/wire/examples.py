@@ -54,6 +54,7 @@ def every_error(name: str) -> list[GravelerError]:
             name, [Lack("tested", "status", "test", "pending", "it is pending", "https://ci/1")], "c" * 64
         ),
         errors.ChangesHeldError(name, "c" * 64, "etl", "2026-11-28 10:00 UTC"),
+        errors.TurnKeptError(name, "c" * 64, "etl", "2026-11-28 10:00 UTC"),
         errors.CandidateEndedError("c" * 64, "withdrawn", ": by etl"),
         errors.DirtyBranchError("main", "merging", name),
         errors.LaterVersionError(name, 3, 2),

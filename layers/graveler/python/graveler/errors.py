@@ -239,6 +239,21 @@ class DamagedObjectError(CorruptError):
         )
 
 
+@sentence(
+    "branch {branch!r} is kept for candidate {candidate:.16} of {author!r} while its checks run, at most until {until}; "
+    "nothing was changed, try again then"
+)
+class TurnKeptError(BusyError):
+    """The branch may not move while the checks of a candidate run that had lost a round before. ``until`` is the latest time, as
+    text."""
+
+    code = "turn_kept"
+    branch: str
+    candidate: str
+    author: str
+    until: str
+
+
 class AnswerLostError(UnavailableError):
     """A request got no response: it may have happened or not."""
 

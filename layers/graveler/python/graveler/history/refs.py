@@ -4,7 +4,8 @@ Items lie in 16 partitions for each kind, ``<repository uid>/<kind>/<shard>``, b
 in UTF-8. A branch's attributes: ``commit``, ``open`` (the open token), and where they apply ``sealed`` (sealed tokens, the oldest
 first), ``hidden``, ``renaming`` (the token that a rename fills, and its beat), ``moves`` (the number of its newest row in the
 reference log), ``conditional`` (the random mark of the latest conditional write) and ``rules`` (the version of the rules that
-guard it). A tag's: ``commit``.
+guard it). A tag's: ``commit``. A branch with ``rules`` has its ``moves`` as text, so that a version before rules, which would
+publish without judging, takes the item for a damaged one.
 
 Nothing here changes a ref by itself. The ``…_writes`` functions return the writes of a transaction, **the ref's own first**, then
 the row of the reference log: every change of a ref is one transaction with its row (CONCURRENCY, C1 and C2). The caller adds the
@@ -280,6 +281,8 @@ def _decode_branch(name: str, item: Item) -> BranchState:
     commit, opened = item.get("commit"), item.get("open")
     sealed, hidden, renaming = item.get("sealed", []), item.get("hidden", False), item.get("renaming", [])
     moves, conditional, rules = item.get("moves", 0), item.get("conditional", b""), item.get("rules", 0)
+    if rules and isinstance(moves, str) and moves.isdecimal():
+        moves = int(moves)
     if not (
         isinstance(commit, str)
         and isinstance(opened, str)
@@ -318,12 +321,17 @@ def _branch_item(state: BranchState) -> dict[str, Value]:
     if state.renaming is not None:
         item["renaming"] = [state.renaming.into, state.renaming.beat]
     if state.moves:
-        item["moves"] = state.moves
+        item["moves"] = moves_attribute(state.moves, state.rules)
     if state.conditional:
         item["conditional"] = state.conditional
     if state.rules:
         item["rules"] = state.rules
     return item
+
+
+def moves_attribute(moves: int, rules: int) -> str | int:
+    """Return the attribute of the number of a branch's moves, if ``rules`` of this version guard it; 0 for none."""
+    return str(moves) if rules else moves
 
 
 def _unchanged(old: BranchState) -> Matches:

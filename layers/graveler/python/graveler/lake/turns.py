@@ -9,6 +9,10 @@ monotonic clocks (:mod:`graveler.lake.leases`); while it works, it does not. So 
 and one that works for minutes alike, all of them after one such time, and remove the ticket. A verb that was passed over and
 then loses a race begins again at the end of the queue.
 
+A candidate that lost its branch to another change while it was checked may keep its turn while it is checked once more, for as
+long as its rule says (``docs/design/0023-gates.md``). Its ticket says so, and other verbs end at once, with who keeps the turn
+and until when, unless they are steps of an operation.
+
 A long operation that had to begin another round keeps its turn from one step to the next: all its steps know the name of its
 ticket, and renew it while they work. Others trust it for :data:`KEPT` seconds, which is less than their patience, so an
 operation that died blocks a branch for that long at most. (An older version does not know such tickets, and passes them over
@@ -24,11 +28,14 @@ No promise rests on a turn (docs/concurrency.md): going out of turn costs others
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from secrets import randbits, token_hex
 from types import TracebackType
 from typing import Final
 
-from graveler.errors import GravelerError
+from msgspec import Struct
+
+from graveler.errors import GravelerError, TurnKeptError
 from graveler.history.refs import BranchState
 from graveler.lake.clock import Clock, Polls
 from graveler.lake.leases import LeaseWatch
@@ -67,6 +74,18 @@ _FURTHER: Final = 10
 _TICKET_TTL: Final = 86_400
 
 
+class KeptFor(Struct, frozen=True):
+    """The candidate for which a turn is kept while it is checked: its commit, its author, and the end (Unix seconds)."""
+
+    candidate: str
+    author: str
+    until: int
+
+    def attributes(self) -> Item:
+        """Return the attributes of the ticket."""
+        return {"candidate": self.candidate, "author": self.author, "until": self.until}
+
+
 class Turns:
     """The queues for the branches of one repository. Safe to share between threads; one for each process is best."""
 
@@ -87,31 +106,41 @@ class Turns:
         self.machine_queue = machine_queue
 
     def at(
-        self, branch: str, ticket: str = "", *, keep: bool = False, meanwhile: Callable[[], None] | None = None
+        self,
+        branch: str,
+        ticket: str = "",
+        *,
+        keep: bool = False,
+        meanwhile: Callable[[], None] | None = None,
+        patient: bool = True,
     ) -> "Turn":
         """Return the turn of one verb at a branch, which begins when it first reads the branch. As a context manager, it ends the
         turn if the verb has not. ``ticket`` names a ticket that the steps of an operation share: it stays in the queue when one
         of them fails, and with ``keep``, which always takes it, and also when one succeeds. ``meanwhile`` is work that the verb
         has to do anyway and that needs no turn; it is called at most once, while other processes of this machine have their
-        turns."""
-        return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile)
+        turns. With a ticket, the verb is ``patient``: it waits for minutes, as steps of operations do."""
+        return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile, patient=patient and bool(ticket))
 
     def release(self, branch: str, ticket: str) -> None:
         """Give up a turn that an operation has kept. One table write."""
         self.tables.delete(self.key(branch, ticket))
 
-    def renew(self, branch: str, ticket: str) -> None:
-        """Renew a kept ticket, if it is in the queue. One table write."""
+    def renew(self, branch: str, ticket: str, kept_for: KeptFor | None = None) -> None:
+        """Renew a kept ticket, if it is in the queue, and note what the turn is kept for. One table write."""
+        item = self.kept_item() if kept_for is None else {**self.kept_item(), **kept_for.attributes()}
         with suppress(ConditionFailedError):
-            self.tables.put(self.key(branch, ticket), self.kept_item(), Matches({"kept": 1}))
+            self.tables.put(self.key(branch, ticket), item, Matches({"kept": 1}))
 
     @contextmanager
-    def keeping(self, branch: str, ticket: str) -> Iterator[None]:
-        """Renew a kept ticket while the body works, from another thread, and when it begins and ends."""
+    def keeping(self, branch: str, ticket: str, kept_for: KeptFor | None = None) -> Iterator[None]:
+        """Renew a kept ticket while the body works, from another thread, and when it begins and ends. ``kept_for``: until then at
+        most, and other verbs do not wait."""
 
         def renew() -> None:
+            if kept_for is not None and self.clock.now() > kept_for.until:
+                return
             with suppress(GravelerError):  # if this keeps failing, others pass it over, which costs only time
-                self.renew(branch, ticket)
+                self.renew(branch, ticket, kept_for)
 
         renew()
         try:
@@ -133,12 +162,20 @@ class Turn:
     """One verb's turn at one branch. Not safe to share between threads."""
 
     def __init__(
-        self, turns: Turns, branch: str, ticket: str, *, keep: bool, meanwhile: Callable[[], None] | None
+        self,
+        turns: Turns,
+        branch: str,
+        ticket: str,
+        *,
+        keep: bool,
+        meanwhile: Callable[[], None] | None,
+        patient: bool,
     ) -> None:
         self._turns = turns
         self._branch = branch
         self._kept = ticket
         self._keeps = keep
+        self._patient = patient
         self._keeping = ExitStack()
         self._renews = False
         self._partition = f"{turns.uid}/turns"
@@ -157,6 +194,8 @@ class Turn:
         """All tickets that this one knows, including removed ones."""
         self._seconds: dict[str, float] = {}
         """The seconds for which each waiting ticket is trusted."""
+        self._kept_for: dict[str, KeptFor] = {}
+        """The candidates for which waiting tickets keep the turn."""
 
     def __enter__(self) -> "Turn":
         return self
@@ -186,6 +225,7 @@ class Turn:
         while True:
             state, waiting = self._look(intent)
             before = self._before(waiting) if waiting else []
+            self._refuse_kept(before)
             if not before and (self._ticket or not self._must_join):
                 if self._tickets and not waiting:
                     self._tidy()
@@ -266,7 +306,7 @@ class Turn:
             number = slot.predecessor()
 
     def _patience(self) -> Polls:
-        return Polls(self._turns.clock, patience=PATIENT) if self._kept else Polls(self._turns.clock)
+        return Polls(self._turns.clock, patience=PATIENT) if self._patient else Polls(self._turns.clock)
 
     def _pause(self, place: int) -> None:
         if not self._polls.wait(place):
@@ -286,6 +326,11 @@ class Turn:
         items_of = {ticket: item for ticket in self._tickets if (item := item_of[ticket]) is not None}
         waiting = {ticket: _number(item, "beat") for ticket, item in items_of.items()}
         self._seconds = {ticket: _number(item, "seconds") or TURN for ticket, item in items_of.items()}
+        self._kept_for = {
+            ticket: KeptFor(str(item.get("candidate")), str(item.get("author")), _number(item, "until"))
+            for ticket, item in items_of.items()
+            if "until" in item
+        }
         if self._kept in waiting:
             self._has_kept()
         elif self._ticket not in waiting:
@@ -306,6 +351,13 @@ class Turn:
                 self._turns.watch.forget(self._lease(ticket))
                 del waiting[ticket]
         return before
+
+    def _refuse_kept(self, before: Sequence[str]) -> None:
+        """Raise :class:`TurnKeptError` if a turn ahead is kept for a candidate, unless this is a step of an operation."""
+        kept_for = next((self._kept_for[ticket] for ticket in before if ticket in self._kept_for), None)
+        if kept_for is not None and not self._patient and self._turns.clock.now() <= kept_for.until:
+            until = datetime.fromtimestamp(kept_for.until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            raise TurnKeptError(self._branch, kept_for.candidate, kept_for.author, until)
 
     def _join(self, waiting: dict[str, int]) -> bool:
         """Take a ticket, behind those that wait. One transaction. Return False if a concurrent verb was faster: look again."""

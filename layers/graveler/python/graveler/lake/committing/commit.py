@@ -66,18 +66,19 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
         first_token: Token | None = None
         while True:
             deadline = repository.deadlines.begin()
-            sealed = seal(repository, branch, operation, info.request_id, intent)
+            try:
+                sealed = seal(repository, branch, operation, info.request_id, intent)
+            except ChangesHeldError:
+                with suppress(HeadMovedError):
+                    if (candidate := passage.resume()) is not None:  # of an earlier call of this request
+                        return passage.finish(candidate, Publication(request_id=info.request_id))
+                raise
             first_token = first_token or sealed.own_token
             attempt = _Attempt(repository.split, repository.staged, repository.trees, operation, context)
             try:
                 return _publish(repository, request, operation, sealed, deadline, attempt.build, passage)
             except RestagedError:
                 continue
-            except ChangesHeldError:
-                with suppress(HeadMovedError):
-                    if (candidate := passage.resume()) is not None:  # of an earlier call of this request
-                        return passage.finish(candidate, Publication(request_id=info.request_id))
-                raise
             except NoChangesError:
                 new_commit = (
                     None if first_token in (None, sealed.own_token) else commit_of_changes(repository, first_token)

@@ -11,7 +11,7 @@ from secrets import token_hex
 import msgspec
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, DirtyBranchError
+from graveler.errors import DirtyBranchError
 from graveler.history.commits import check_info, new_commit_from_info
 from graveler.history.refs import BranchState
 from graveler.lake.committing.applications import check_application
@@ -116,18 +116,24 @@ def land(
         if numbered.done is not None:
             return numbered.done
         build = prepare()
-        for _ in range(ROUNDS):
-            with repository.turns.at(landing.branch, landing.ticket, meanwhile=meanwhile) as turn:
+        for number in range(ROUNDS):
+            ticket = "" if landing.ticket else passage.ticket(number)
+            with repository.turns.at(
+                landing.branch,
+                landing.ticket or ticket,
+                keep=bool(ticket),
+                meanwhile=meanwhile,
+                patient=not ticket,
+            ) as turn:
                 result = _land_in_turn(repository, turn, guarded, passage, build, numbered, deadline)
             if isinstance(result, Commit):
                 return result
-            with suppress(HeadMovedError):  # built anew on the new head
+            with suppress(HeadMovedError), passage.keeping_turn(result, ticket):
                 return passage.finish(result, _publication(landing, numbered, result.commit))
+            if ticket:
+                break
             numbered.read()
-        raise BusyError(
-            f"branch {landing.branch!r} moved {ROUNDS} times while the change was checked; it was not changed. Try again "
-            "when the branch rests, or let its rule keep verdicts of changes that are apart"
-        )
+        raise passage.moved_error()
 
     return once(repository, landing.info.request_id, make)
 

@@ -52,7 +52,8 @@ def seal(
     :class:`ForbiddenError` if the repository's settings refuse it.
     One table read of the branch, as :meth:`Turn.state`, one for each of the token's shards, at most, to see that something is
     staged; one transaction. Waits if more than a few commits are already queued. If :data:`MAX_SEALED` have died, once as
-    :func:`empty_sealed`.
+    :func:`empty_sealed`. :class:`ChangesHeldError` if a candidate holds sealed tokens: one table read more for a branch that
+    rules guard.
     """
     with repository.turns.at(branch) as turn:
         return seal_in(repository, turn, operation, request, intent, leave=True)
@@ -70,6 +71,8 @@ def seal_in(
     """Do the work of :func:`seal` for a verb whose turn it is. ``leave``: the turn ends with it."""
     while True:
         state = turn.state(intent)
+        if state.rules and state.sealed:
+            take_sealed(repository, state.sealed)  # before another token is sealed: raises if a candidate holds them
         if not repository.staged.exists([state.open]):
             return Sealed(state)
         if len(state.sealed) >= MAX_QUEUE and take_sealed(repository, state.sealed) is None:

@@ -25,7 +25,7 @@ from graveler.errors import (
 from graveler.history.commits import CommitStore
 from graveler.history.names import check_repository
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
-from graveler.history.refs import SHARDS, BranchState, Refs
+from graveler.history.refs import SHARDS, BranchState, Refs, moves_attribute
 from graveler.lake.committing.applications import Applications
 from graveler.lake.dump.chunks import (
     APPLICATIONS,
@@ -272,9 +272,10 @@ def _restore_refs(
         state = refs.decode_branch(line.name, item)
         assert state is not None
         # Rows that were written after the dump may still exist: this one must be the newest.
-        item["moves"] = max(event.time_ns, state.moves + 1)
+        moves = max(event.time_ns, state.moves + 1)
+        item["moves"] = moves_attribute(moves, state.rules)
         entry = LogEntry(event, None, state.commit_id)
-        _add_ref(guard, log, "branch", refs.branch_key(line.name), item, entry, item["moves"])
+        _add_ref(guard, log, "branch", refs.branch_key(line.name), item, entry, moves)
     for line in tags:
         tag = refs.decode_tag(line.name, line.item)
         assert tag is not None

@@ -5,8 +5,9 @@
 3. :meth:`Passage.publish` moves the branch, on condition of everything that was judged.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from secrets import token_hex
 from typing import Any, Final, NoReturn
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.history.refs import BranchState
+from graveler.lake.committing.clean_heads import wait_for_clean_head
 from graveler.lake.committing.publish import HeadMovedError, NotePublishing, Prepared, Publishing, publish
 from graveler.lake.deadline import Deadline
 from graveler.lake.gates.candidates import (
@@ -33,11 +35,13 @@ from graveler.lake.gates.candidates import (
     new_lease,
     open_seconds,
 )
+from graveler.lake.gates.carried_statuses import carry_statuses
 from graveler.lake.gates.gate import GateKeeper, GateTerms, checks_of
 from graveler.lake.gates.statuses import TreeStatuses
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
-from graveler.model import Candidate, CandidateState, Commit, CommitID, Lack, MergeStrategies, Token
+from graveler.lake.turns import KeptFor
+from graveler.model import Candidate, CandidateState, Commit, CommitID, Lack, MergeStrategies, MovedHead, Token
 from graveler.staging.tokens import LEASE, TokenOutcome
 from graveler.storage.tables.port import Check, ConditionFailedError, Write
 from graveler.tree.tree import Tree
@@ -91,11 +95,12 @@ class Passage(GateKeeper):
 
     def reopen(self, row: CandidateRow) -> Attempt | None:
         """Return an open candidate that an earlier call made, if the branch still is as it was built on and no process works on
-        it. Three or four table reads, two object reads."""
+        it. Three or four table reads, as many again as :func:`wait_for_clean_head` if it holds no changes; two object reads.
+        :class:`DirtyBranchError`, :class:`RuleError`."""
         candidate, repository = row.candidate, self.repository
         if not row.in_progress or not candidate.commit_id or self._is_over(row) or self._is_at_work(row):
             return None
-        state = repository.branches.find(self.name, Intent(direct=False, force=True, accept=self.accept))
+        state = self._state(candidate)
         if state is None or state.commit_id != candidate.head:
             return None
         if state.sealed[: len(candidate.tokens)] != candidate.tokens:
@@ -113,6 +118,45 @@ class Passage(GateKeeper):
             adopted=frozenset(outcome.request for outcome in outcomes if outcome is not None and outcome.request),
             required_commits=commit.parents[1:],
         )
+
+    def ticket(self, number: int) -> str:
+        """Return the ticket by which a candidate keeps the branch's turn in its round of this ``number``, from 0; "" if it does
+        not: in the first round nobody waits for its checks."""
+        return token_hex(8) if number and self.gate.hold and self.gate.moved_head is MovedHead.EXACT else ""
+
+    @contextmanager
+    def keeping_turn(self, attempt: Attempt, ticket: str) -> Iterator[None]:
+        """Keep the turn by this ticket while the body checks the candidate, for as long as its rules say, and give it up at the
+        end. A table write at the beginning and every few seconds, and one at the end; none without a ticket."""
+        if not ticket:
+            yield
+            return
+        turns, candidate = self.repository.turns, attempt.row.candidate
+        until = int(self.repository.clock.now()) + self.gate.hold
+        try:
+            with turns.keeping(self.name, ticket, KeptFor(attempt.commit.id, candidate.author, until)):
+                yield
+        finally:
+            turns.release(self.name, ticket)
+
+    def moved_error(self) -> BusyError:
+        """Return the error for a branch that moved in each round while the change was checked."""
+        rules = ", ".join(repr(rule.name) for rule in self.gate.rules)
+        return BusyError(
+            f"branch {self.name!r} moved each time while the change was checked, the last time for longer than the "
+            f"{self.gate.hold} s for which rules {rules} let a candidate keep the branch; it was not changed. Make the checks "
+            "faster, raise `hold`, or set `moved_head` to `apart`"
+        )
+
+    def _state(self, candidate: Candidate) -> BranchState | None:
+        """Return the branch of an earlier candidate. One that holds no changes is published only if nothing is staged by now, as
+        when it was made. :class:`DirtyBranchError`."""
+        repository, intent = self.repository, Intent(direct=False, force=True, accept=self.accept)
+        state = repository.branches.find(self.name, intent)
+        if state is None or candidate.tokens or state.commit_id != candidate.head:
+            return state
+        with repository.turns.at(self.name) as turn:
+            return wait_for_clean_head(repository, turn, self.name, "publishing a candidate there", intent)[0]
 
     def resume(self) -> Attempt | None:
         """Return the open candidate of an earlier call of the same request that holds uncommitted changes. One or two table
@@ -198,6 +242,8 @@ class Passage(GateKeeper):
                         raise RefNotFoundError(required, "the commit has expired; nothing was changed") from None
                 raise HeadMovedError from None
         repository.commits.remember(commit, written)
+        if previous is not None:
+            carry_statuses(repository, self.gate, previous.candidate, commit, trees)
         self.newest_id = candidate.id
         return attempt
 

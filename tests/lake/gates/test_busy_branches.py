@@ -1,0 +1,100 @@
+"""Branches that move while a candidate is checked: it is checked again, may keep the turn once, and others are told."""
+
+from collections.abc import Callable
+
+import pytest
+
+from graveler.errors import BusyError, TurnKeptError
+from graveler.model import CandidateState, RequiredStatus, Rule
+from tests.lake.gates.support import candidates, guarded_world
+from tests.lake.support import World, put
+from tests.support.instruments import Fault
+
+LIMITED = Rule(
+    name="limited", branches=("main",), statuses=(RequiredStatus("size", check={"kind": "limits", "most_objects": 99}),)
+)
+
+
+def limited_world() -> World:
+    """A world whose main branch has a check of graveler's own, and more branches to merge."""
+    world = guarded_world(LIMITED)
+    for number in range(3):
+        world.main.create_branch(f"dev{number}", "dev")
+        put(world.main, {f"dev{number}": "1"}, f"dev{number}")
+        world.main.commit(f"dev{number}", "more")
+    return world
+
+
+class When:
+    """Calls each act at the first write to the table at which its condition holds, in their order."""
+
+    def __init__(self, *steps: tuple[Callable[[], bool], Callable[[], object]]) -> None:
+        self._steps = list(steps)
+        self._is_acting = False
+
+    def __call__(self, request: str, number: int) -> Fault:
+        if request == "tables.put" and self._steps and not self._is_acting:
+            condition, act = self._steps[0]
+            self._is_acting = True
+            if condition():
+                del self._steps[0]
+                act()
+            self._is_acting = False
+        return None
+
+
+def is_open(world: World) -> bool:
+    """Whether a candidate is open."""
+    return any(candidate.state is CandidateState.OPEN for candidate in candidates(world.main))
+
+
+def is_kept(world: World) -> bool:
+    """Whether a candidate keeps the branch's turn."""
+    partition = f"{world.main.repository.uid}/turns"
+    return any("until" in item for _, item in world.tables.query(partition).items)
+
+
+def test_a_check_of_gravelers_own_runs_in_the_call() -> None:
+    world = limited_world()
+    commit = world.main.merge("dev", "main")
+    assert world.main.branch("main").commit_id == commit.id
+
+
+def test_a_candidate_that_lost_its_branch_is_checked_again_and_keeps_the_turn() -> None:
+    world = limited_world()
+    other = world.repository()
+    kept: list[TurnKeptError] = []
+
+    def try_another() -> None:
+        with pytest.raises(TurnKeptError) as error:
+            other.merge("dev1", "main")
+        kept.append(error.value)
+
+    slow = world.repository(
+        When(
+            (lambda: is_open(world), lambda: other.merge("dev0", "main")),
+            (lambda: is_kept(world), try_another),
+        )
+    )
+    commit = slow.merge("dev", "main", allow_empty=True)
+    assert world.main.branch("main").commit_id == commit.id
+    assert kept[0].branch == "main"
+    other.merge("dev1", "main")
+
+
+def test_a_branch_that_never_rests_ends_with_a_sentence() -> None:
+    world = limited_world()
+    other = world.repository()
+
+    def later() -> None:
+        world.clock.time += LIMITED.hold + 60  # the turn is not kept for longer
+        other.merge("dev1", "main")
+
+    slow = world.repository(
+        When(
+            (lambda: is_open(world), lambda: other.merge("dev0", "main")),
+            (lambda: is_kept(world), later),
+        )
+    )
+    with pytest.raises(BusyError, match="moved each time while the change was checked"):
+        slow.merge("dev", "main", allow_empty=True)
