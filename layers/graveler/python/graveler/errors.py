@@ -457,7 +457,7 @@ class RuleError(PreconditionError):
     "branch {branch!r} has changes that candidate {candidate:.16} of {author!r} holds until it is published or ends ({until}); "
     "nothing was changed. Publish or withdraw the candidate, or reset the branch"
 )
-class ChangesHeldError(BusyError):
+class ChangesHeldError(PreconditionError):
     """Uncommitted changes of the branch belong to a commit that waits for its checks. ``until`` is the time, as text, at which
     it ends by itself."""
 

@@ -32,13 +32,15 @@ from graveler.ingest.windows import spelled
 from graveler.lake.clock import Backoff, Clock
 from graveler.lake.context import Context
 from graveler.lake.repository import OpenRepository
-from graveler.model import Commit
+from graveler.model import Actor, Commit
 from graveler.operations.pinned_requests import Pinned
 from graveler.requests import committing as requests
 from graveler.requests.base import CommitInfo
 from graveler.storage.tables.port import ConditionFailedError, Tables
 
 COMMITTER: Final = "ingest"
+_ACTOR: Final = Actor(COMMITTER, COMMITTER, "", "writer")
+"""The actor of commits that rules ask for."""
 
 
 class AutoCommitter:
@@ -100,7 +102,9 @@ class AutoCommitter:
         metadata = {name: _filled(value, rule, change_set) for name, value in rule.metadata.items()}
         info = CommitInfo(message, COMMITTER, metadata, request_id=change_set.request_id(rule.id))
         request = requests.Commit(branch=rule.branch, info=info)
-        context = Context() if self._long is None else Context(limit=self._long.limit, stop=self._long.stop())
+        context = Context(actor=_ACTOR)
+        if self._long is not None:
+            context = msgspec.structs.replace(context, limit=self._long.limit, stop=self._long.stop())
         try:
             return repository.run(request, context)
         except TooMuchWorkError as error:

@@ -103,10 +103,13 @@ class GateKeeper:
             lacks = judge(self.gate, self._terms(None, None), NO_STATUSES, frozenset())
             self.refuse([lack for lack in lacks if not lack.passing and lack.requirement != "status"])
 
-    def judge(self, commit: Commit, trees: tuple[Tree, Tree] | None) -> tuple[TreeStatuses, tuple[Lack, ...]]:
+    def judge(
+        self, commit: Commit, trees: tuple[Tree, Tree] | None, statuses: TreeStatuses | None = None
+    ) -> tuple[TreeStatuses, tuple[Lack, ...]]:
         """Return the statuses of the commit's tree, and what it lacks. ``trees`` are those of the name's present commit and of
-        this one, None for a new name. One table read, one more for each hundred credentials that posted."""
-        statuses = self.statuses.read(commit.metarange)
+        this one, None for a new name. One table read for the ``statuses``, unless they were read before, and one for each
+        hundred credentials that posted."""
+        statuses = statuses or self.statuses.read(commit.metarange)
         terms = self._terms(commit, trees)
         keys = {status.key_id for status in statuses.statuses} | {item.key_id for item in terms.approvals or ()}
         return statuses, judge(self.gate, terms, statuses, counting(self.repository.tables, keys))

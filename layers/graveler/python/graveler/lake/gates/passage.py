@@ -41,7 +41,17 @@ from graveler.lake.gates.statuses import TreeStatuses
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.turns import KeptFor
-from graveler.model import Candidate, CandidateState, Commit, CommitID, Lack, MergeStrategies, MovedHead, Token
+from graveler.model import (
+    Candidate,
+    CandidateState,
+    Commit,
+    CommitID,
+    Lack,
+    MergeStrategies,
+    MetarangeName,
+    MovedHead,
+    Token,
+)
 from graveler.staging.tokens import LEASE, TokenOutcome
 from graveler.storage.tables.port import Check, ConditionFailedError, Write
 from graveler.tree.tree import Tree
@@ -53,9 +63,9 @@ NO_COMMIT: Final = CommitID("")
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """One candidate on its way: ``state`` is the branch as it was built on, ``trees`` those of the head and of the commit.
-    ``applied`` are the sealed tokens that it takes, and ``adopted`` the requests that had sealed them. ``is_new``: this call made
-    it, and has not waited since."""
+    """One candidate on its way: ``statuses`` are those of its tree, if they were read when it was made. ``state`` is the branch
+    as it was built on, ``trees`` those of the head and of the commit. ``applied`` are the sealed tokens that it takes, and
+    ``adopted`` the requests that had sealed them. ``is_new``: this call made it, and has not waited since."""
 
     state: BranchState
     head: Commit
@@ -65,6 +75,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     applied: tuple[Token, ...] = ()
     adopted: frozenset[str] = frozenset()
     required_commits: Sequence[CommitID] = ()
+    statuses: TreeStatuses | None = None
     is_new: bool = False
 
 
@@ -185,7 +196,7 @@ class Passage(GateKeeper):
         """
         repository, terms, tokens = self.repository, self.terms, tokens or {}
         now = repository.clock.now()
-        newest, previous, lives = self._previous(state)
+        newest, previous, lives, statuses = self._previous(state, commit.metarange)
         seconds = PULL_REQUEST_SECONDS if terms.pull_request else open_seconds(tuple(tokens))
         candidate = Candidate(
             id=commit.operation,
@@ -217,6 +228,7 @@ class Passage(GateKeeper):
             applied=candidate.tokens,
             adopted=frozenset(outcome.request for outcome in tokens.values() if outcome.request),
             required_commits=required_commits,
+            statuses=statuses,
             is_new=True,
         )
         if previous is not None and self._is_same(previous, candidate):
@@ -244,6 +256,7 @@ class Passage(GateKeeper):
         repository.commits.remember(commit, written)
         if previous is not None:
             carry_statuses(repository, self.gate, previous.candidate, commit, trees)
+            attempt = replace(attempt, statuses=None)  # some may be more by now
         self.newest_id = candidate.id
         return attempt
 
@@ -276,7 +289,7 @@ class Passage(GateKeeper):
     def finish_at_once(self, attempt: Attempt, publication: Publication) -> Commit | None:
         """Publish the candidate if nothing is lacking, and return its commit; None if something is, or changes at this moment:
         :meth:`finish` waits for it. :class:`HeadMovedError`, :class:`CandidateEndedError`."""
-        statuses, lacks = self.judge(attempt.commit, attempt.trees)
+        statuses, lacks = self.judge(attempt.commit, attempt.trees, attempt.statuses)
         return None if lacks else self.publish(attempt, statuses, publication)
 
     def publish(self, attempt: Attempt, statuses: TreeStatuses, publication: Publication) -> Commit | None:
@@ -322,19 +335,23 @@ class Passage(GateKeeper):
         self.report(attempt.commit, attempt.trees, statuses)
         return attempt.commit
 
-    def _previous(self, state: BranchState) -> tuple[str, CandidateRow | None, tuple[tuple[str, str], ...]]:
-        """Return the ID of the newest candidate of the same request, if it has one, and its row; and the branches that a new one
-        depends on: the destination, and the source if that is a branch. One table read, two with a candidate."""
-        keys = [self._candidates.pointer_key(self.digest)]
+    def _previous(
+        self, state: BranchState, metarange: MetarangeName
+    ) -> tuple[str, CandidateRow | None, tuple[tuple[str, str], ...], TreeStatuses]:
+        """Return the ID of the newest candidate of the same request, if it has one, and its row; the branches that a new one
+        depends on: the destination, and the source if that is a branch; and the statuses of its tree. One table read, two with a
+        candidate."""
+        keys = [self._candidates.pointer_key(self.digest), self.statuses.key(metarange)]
         source = self.terms.source
         if source:
             with suppress(InvalidError):  # an expression
                 keys.append(self.repository.refs.branch_key(source))
-        pointer, *items = self.repository.tables.get_many(keys)
+        pointer, posted, *items = self.repository.tables.get_many(keys)
         branches = [self.repository.refs.decode_branch(source, item) for item in items]
         newest = "" if pointer is None else str(pointer.get("id"))
         row = self._candidates.get(newest) if newest else None
-        return newest, row, lives_of([state, *(branch for branch in branches if branch is not None)])
+        lives = lives_of([state, *(branch for branch in branches if branch is not None)])
+        return newest, row, lives, self.statuses.decode(metarange, posted)
 
     def _check(self, attempt: Attempt, definitions: Mapping[str, Mapping[str, Any]]) -> None:
         """Run graveler's own checks, while nobody waits for the branch; cancel them when the candidate ends."""
