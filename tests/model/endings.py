@@ -7,6 +7,9 @@ publish, and say that it is completed; in between they give signs of life. Ender
 that gives up) read the operation, look for the commit, and write the end. Each may die at any step. Each transaction may be
 carried out without its answer being told, and may arrive after its sender has gone on.
 
+Under the rules of a branch the commit is a *candidate*: one transaction prepares it, another publishes it. Then the commit's
+existence proves nothing, and the candidate's row says whether it is published.
+
 A history is bad if
 
 - the operation has failed or was cancelled, and its commit is there, or it is completed, and its commit is not;
@@ -30,6 +33,7 @@ RULES: Final[dict[str, bool]] = {
     "publish_once": True,  # … and that the request has no commit (promise C4)
     "look_before_ending": True,  # who ends the operation looks for its commit first
     "end_without_commit": True,  # the transaction that ends it checks that there still is none
+    "row_is_proof": True,  # who looks for a commit that is a candidate reads its row, and not whether it exists
 }
 
 HANGING: Final = 2
@@ -59,8 +63,8 @@ class Late(NamedTuple):
 
 
 class World(NamedTuple):
-    """The operation's item (state and version), how many commits there are, signs of life that are left, the processes, and what
-    is under way."""
+    """The operation's item (state and version), how many commits are published, signs of life that are left, the processes, and
+    what is under way. ``prepared``: whether the candidate exists; None if the branch has no rules."""
 
     state: str
     version: int
@@ -68,6 +72,7 @@ class World(NamedTuple):
     beats: int
     processes: tuple[Process, ...]
     late: tuple[Late, ...] = ()
+    prepared: bool | None = None
 
 
 Step = tuple[str, World]
@@ -122,12 +127,14 @@ def takes(rules: dict[str, bool], world: World, process: Process) -> Iterator[tu
         ends = world.state == COMPLETED if process.kind == "worker" else ended
         yield "reads the operation", world, gone if ends else changed(process, at=following, version=world.version)
     elif process.at == LOOK:
-        found = world.commits > 0
+        found = world.commits > 0 if rules["row_is_proof"] else bool(world.prepared)
         if process.kind == "ender":
             yield "looks for the commit", world, changed(process, at=END, found=found)
         else:
             after = changed(process, at=READ if found else PUBLISH, version=world.version)
             yield "looks for the commit", world, after
+    elif process.at == PUBLISH and world.prepared is False:
+        yield "prepares a candidate", changed(world, prepared=True), process
     elif process.at == PUBLISH:
         if world.beats and world.state == RUNNING:
             beaten = changed(world, version=world.version + 1, beats=world.beats - 1)
@@ -180,12 +187,13 @@ def wrong(world: World) -> str:
 
 
 def search(
-    switched_off: str = "", *, workers: int = 2, enders: int = 2, beats: int = 1
+    switched_off: str = "", *, workers: int = 2, enders: int = 2, beats: int = 1, candidate: bool = False
 ) -> tuple[list[str] | None, int]:
-    """A shortest bad history without one of the rules, or None; and how many states were looked at."""
+    """A shortest bad history without one of the rules, or None; and how many states were looked at. ``candidate``: the commit is
+    one."""
     rules = {rule: rule != switched_off for rule in RULES}
     processes = (Process("worker", LOOK),) * workers + (Process("ender", READ),) * enders
-    first = World(RUNNING, 0, 0, beats, processes)
+    first = World(RUNNING, 0, 0, beats, processes, prepared=False if candidate else None)
     before: dict[World, tuple[World, str] | None] = {first: None}
     queue = deque([first])
     while queue:
@@ -211,9 +219,10 @@ def history(before: dict[World, tuple[World, str] | None], world: World) -> list
 def main() -> int:
     """Print what the search finds with all rules, and without each of them; 1 if it is not what it should be."""
     failed = 0
-    for rule in ("", *RULES):
-        bad, states = search(rule)
-        sys.stdout.write(f"{f'without {rule}' if rule else 'all rules'}: {states:,} states, ")
+    for candidate, rule in ((False, ""), *((True, rule) for rule in ("", *RULES))):
+        bad, states = search(rule, candidate=candidate)
+        title = f"without {rule}" if rule else "all rules"
+        sys.stdout.write(f"{title}{', of a candidate' if candidate else ''}: {states:,} states, ")
         sys.stdout.write("no bad history\n" if bad is None else "\n")
         for line in bad or ():
             sys.stdout.write(f"    {line}\n")
