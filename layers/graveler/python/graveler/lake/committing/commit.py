@@ -23,7 +23,7 @@ from graveler.history.split_parameters import split_of
 from graveler.lake.clock import Polls
 from graveler.lake.committing.partial_result import commit_terms, keep
 from graveler.lake.committing.publish import HeadMovedError, drop_tokens, once, publish
-from graveler.lake.committing.sealing import Sealed, holding, own_token, seal, take_sealed
+from graveler.lake.committing.sealing import Sealed, end_holders, holding, own_token, seal, take_sealed
 from graveler.lake.context import NOBODY, Context
 from graveler.lake.deadline import Deadline
 from graveler.lake.gates.gate import GateTerms
@@ -220,7 +220,7 @@ def _publish_or_prepare(
                 now = repository.clock.now()
                 if passage.gate:
                     commit = new_commit_from_info(info, [head], saved, now, token_hex(16))
-                    held = _outcomes(repository, tokens)
+                    held = _outcomes(repository, tokens, passage.newest_id)
                     return passage.prepare(state, head, commit, (before, tree), deadline, tokens=held)
                 commit = new_commit_from_info(info, [head], saved, now, operation)
                 publish(
@@ -248,12 +248,17 @@ def _look_again(repository: RepositoryParts, passage: Passage) -> BranchState | 
     return repository.branches.find(passage.name, Intent(direct=False, force=True, accept=passage.accept))
 
 
-def _outcomes(repository: RepositoryParts, tokens: tuple[Token, ...]) -> dict[Token, TokenOutcome]:
-    """Return the outcomes of sealed tokens. :class:`HeadMovedError` if one has none, or is not sealed any more."""
+def _outcomes(repository: RepositoryParts, tokens: tuple[Token, ...], candidate: str) -> dict[Token, TokenOutcome]:
+    """Return the outcomes of sealed tokens that a new candidate may hold, instead of this earlier ``candidate``. Another one may
+    have taken them, the own token too, while the tree was built. :class:`HeadMovedError` if one has none, is not sealed any more,
+    or may still be held; :class:`ChangesHeldError`. A table read, and as :func:`end_holders`."""
     outcomes = dict(zip(tokens, repository.outcomes.get_many(tokens), strict=True)) if tokens else {}
     if any(outcome is None or outcome.state is not TokenState.SEALED for outcome in outcomes.values()):
         raise HeadMovedError
-    return {token: outcome for token, outcome in outcomes.items() if outcome is not None}
+    outcome_of = {token: outcome for token, outcome in outcomes.items() if outcome is not None}
+    if not end_holders(repository, outcome_of.values(), candidate):
+        raise HeadMovedError
+    return outcome_of
 
 
 def taken_by_another(repository: RepositoryParts, branch: str, token: Token) -> Commit:

@@ -1,6 +1,6 @@
 """Sealing: closing a branch's open token, so that a commit can take its changes, and the lease on it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -128,21 +128,25 @@ def take_sealed(
     its time is over, which ends it. One table read more, and a write if it ends."""
     outcomes = repository.outcomes.get_many(tokens) if tokens else []
     outcome_of = [(token, outcome) for token, outcome in zip(tokens, outcomes, strict=True) if outcome is not None]
-    for holder in sorted({outcome.owner for _, outcome in outcome_of if outcome.is_held} - {candidate}):
-        if not _has_ended(repository, holder):
-            return None
+    if not end_holders(repository, [outcome for _, outcome in outcome_of], candidate):
+        return None
     held = [
         _is_held(repository, token, outcome) for token, outcome in outcome_of
     ]  # of all of them: each is watched from now on
     return None if any(held) else [outcome for _, outcome in outcome_of]
 
 
-def _has_ended(repository: RepositoryParts, holder: str) -> bool:
-    """Return whether the candidate that holds tokens has ended, or ends now; False while it is unknown whether its
-    process is alive. :class:`ChangesHeldError`."""
+def end_holders(repository: RepositoryParts, outcomes: Iterable[TokenOutcome], candidate: str) -> bool:
+    """Return whether no other candidate than this one holds tokens with these outcomes: those whose time is over end. False while
+    it is unknown whether the process of one is alive. :class:`ChangesHeldError`. No request if none holds them, else one table
+    read for each, and a write if it ends."""
+    holders = sorted({outcome.owner for outcome in outcomes if outcome.is_held} - {candidate})
+    if not holders:
+        return True
     from graveler.lake.gates.candidates import Candidates  # only where rules guard the branch
 
-    return Candidates(repository.tables, repository.uid).release(holder, repository.clock.now(), repository.leases)
+    candidates, now = Candidates(repository.tables, repository.uid), repository.clock.now()
+    return all(candidates.release(holder, now, repository.leases) for holder in holders)
 
 
 def _is_held(repository: RepositoryParts, token: Token, outcome: TokenOutcome) -> bool:

@@ -25,7 +25,7 @@ from graveler.errors import (
 from graveler.history.commits import CommitStore
 from graveler.history.names import check_repository
 from graveler.history.reflog import Event, LogEntry, RefKind, RefLog
-from graveler.history.refs import SHARDS, BranchState, Refs, moves_attribute
+from graveler.history.refs import SHARDS, BranchState, Refs
 from graveler.lake.committing.applications import Applications
 from graveler.lake.dump.chunks import (
     APPLICATIONS,
@@ -267,13 +267,13 @@ def _restore_refs(
     event: Event,
 ) -> None:
     for line in branches:
-        item = {name: value for name, value in line.item.items() if name != "sealed"}
+        # The version of the rules may be newer than the rules in the dump, and the next change of those writes it again.
+        item = {name: value for name, value in line.item.items() if name not in ("sealed", "rules")}
         item["open"] = tokens.fresh[line.name]
-        state = refs.decode_branch(line.name, item)
+        state = refs.decode_branch(line.name, line.item)
         assert state is not None
         # Rows that were written after the dump may still exist: this one must be the newest.
-        moves = max(event.time_ns, state.moves + 1)
-        item["moves"] = moves_attribute(moves, state.rules)
+        item["moves"] = moves = max(event.time_ns, state.moves + 1)
         entry = LogEntry(event, None, state.commit_id)
         _add_ref(guard, log, "branch", refs.branch_key(line.name), item, entry, moves)
     for line in tags:
