@@ -135,6 +135,16 @@ def parse_tag(text: str) -> RefURI:
     return RefURI(repository, check_tag(tag))
 
 
+def parse_pull(text: str) -> RefURI:
+    """Parse ``lakefs://repository/number``, of a pull request."""
+    repository, number = _one(text, f"{SCHEME}REPOSITORY/NUMBER")
+    if not (number.isascii() and number.isdecimal()):
+        raise InvalidError(
+            f"{number!r} is not the number of a pull request; `graveler pr list {repository}` lists them"
+        )
+    return RefURI(repository, number)
+
+
 def parse_object(text: str) -> ObjectURI:
     """Parse ``lakefs://repository/ref/path``, with a path."""
     from graveler.tree.record import encode_key

@@ -113,7 +113,7 @@ def merge(
     uri = parse_ref(source)
     branch = parse_ref_of(uri.repository, destination)
     info = commit_info(message, meta)
-    strategies = _strategies(strategy or "", strategy_for or [])
+    strategies = parse_strategies(strategy or "", strategy_for or [])
     repository = open_repository(lake, uri.repository)
     screen = output(as_json=as_json)
     fields = request_fields(context, repository)
@@ -128,7 +128,7 @@ def merge(
         return
     with (
         moving(repository, branch),
-        _conflicts_as_json(screen),
+        conflicts_as_json(screen),
         counting(
             "merging",
             _objects_of(repository, branch, quiet=quiet),
@@ -211,7 +211,7 @@ def cherry_pick(
 def _replay_fields(
     context: typer.Context, strategy: Strategy, strategy_for: StrategyFor, message: str, meta: Metadata
 ) -> dict[str, Any]:
-    strategies = _strategies(strategy or "", strategy_for or [])
+    strategies = parse_strategies(strategy or "", strategy_for or [])
     return {"strategies": strategies, "info": commit_info(message, meta), **request_fields(context)}
 
 
@@ -242,7 +242,7 @@ def _replay(
     screen = output(as_json=as_json)
     request = kind(branch=branch, ref=uri.ref, **fields)
     try:
-        with _conflicts_as_json(screen), moving(repository, branch):
+        with conflicts_as_json(screen), moving(repository, branch):
             commit = repository.run(request)
     except MergeConflictError as error:
         doing = f"reverting {uri.ref!r} on" if is_revert else f"picking {uri.ref!r} onto"
@@ -288,7 +288,8 @@ def _swapped(verb: str, source: RefURI, destination: str) -> InvalidError:
 
 
 @contextmanager
-def _conflicts_as_json(screen: Screen) -> Iterator[None]:
+def conflicts_as_json(screen: Screen) -> Iterator[None]:
+    """Print the conflicts for programs, if the merge within fails by some."""
     try:
         yield
     except MergeConflictError as error:
@@ -311,7 +312,7 @@ def _check_expected(repository: "AnyRepository", ref: str, expected: "CommitID |
         raise UnexpectedHeadError(ref, expected, head)
 
 
-def _strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":
+def parse_strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":
     """Parse strategies. :class:`InvalidError` for what is not ``PREFIX=source-wins`` or ``PREFIX=dest-wins``, or given twice."""
     from graveler.model import MergeStrategies, MergeStrategy
 
