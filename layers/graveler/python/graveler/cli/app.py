@@ -35,7 +35,7 @@ from graveler.cli.verbs import (
     operations,
     origins,
     principals,
-    pulls,
+    pull_requests,
     refs,
     repositories,
     resets,
@@ -201,7 +201,7 @@ _add(
     runs.gateway,
     names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import", "run", "gateway"),
 )
-app.add_typer(pulls.app, name="pr", rich_help_panel=CHANGES)
+app.add_typer(pull_requests.app, name="pr", rich_help_panel=CHANGES)
 app.add_typer(ingest.app, name="ingest", rich_help_panel=CHANGES)
 _add(HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)
 app.add_typer(keys.app, name="keys", rich_help_panel=UPKEEP)

@@ -231,6 +231,8 @@ class Leftovers:
             "applications",
             "turns",
             "operations",
+            "pulls",
+            "pull-comments",
             "ingest/pending",
         ):
             yield from self._remove(f"{uid}/{name}")

@@ -22,6 +22,7 @@ from graveler.system.tracebacks import short_traceback, short_tracebacks
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
     from graveler.sdk.log_graph import LogGraph
+    from graveler.sdk.proposed_merges import PullRequests
 
 
 @short_tracebacks("branch", "tag", "ref", "commit", "branches", "tags")
@@ -190,6 +191,13 @@ class Repository:
             max_amount,
             after,
         )
+
+    @property
+    def pulls(self) -> "PullRequests":
+        """The repository's pull requests. No request."""
+        from graveler.sdk.proposed_merges import PullRequests  # few programs propose merges
+
+        return PullRequests(self._access)
 
     def log_graph(self, ref_id: str = "", amount: int = 30) -> "LogGraph":
         """Draw the latest commits that a ref (the default branch) reaches, as SVG, which notebooks show. Cost: that of

@@ -213,8 +213,8 @@ def approve(
     changed = run_request(
         repository, requests.pulls.ApprovePullRequest(pull=uri.ref, source_commit=source), by=user_name()
     )
-    at = screen.paint(source[:SHORT], "yellow")
-    screen.answer(pull_json(changed), f"approved {_name(screen, changed)} at {at}", *_merged_line(screen, changed))
+    head = screen.paint(source[:SHORT], "yellow")
+    screen.answer(pull_json(changed), f"approved {_name(screen, changed)} at {head}", *_merged_line(screen, changed))
 
 
 @app.command()
@@ -267,6 +267,7 @@ def merge(
     pull: Pull,
     strategy: Strategy = None,
     strategy_for: StrategyFor = None,
+    squash: Annotated[bool, typer.Option("--squash", help="Merge as a commit with one parent.")] = False,
     message: Message = "",
     meta: Metadata = None,
     lake: LakeOption = None,
@@ -294,6 +295,7 @@ def merge(
         pull=uri.ref,
         info=commit_info(message, meta),
         strategies=parse_strategies(strategy or "", strategy_for or []) if by_options else None,
+        squash=True if squash else None,
         **request_fields(context, repository),
     )
     screen = output(as_json=as_json)
