@@ -73,7 +73,7 @@ def test_refusals_of_a_creation(
 
 
 def test_refusals_of_a_merge_and_a_change(pulls: Any, repo: lakefs.Repository, dev: lakefs.Branch) -> None:
-    def status_of(call: Any, *arguments: Any) -> int | None:
+    def status_of(call: Any, *arguments: Any) -> Any:
         with pytest.raises(ApiException) as caught:
             call(repo.id, *arguments)
         return caught.value.status

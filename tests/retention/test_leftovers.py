@@ -12,6 +12,7 @@ from graveler.lake.clock import GRACE
 from graveler.lake.deadline import SKEW
 from graveler.lake.lake import Lake
 from graveler.lake.opening.repositories import MARKER
+from graveler.lake.pulls.pull_store import PullStore
 from graveler.model import ObjectEntry, RepositoryUID
 from graveler.retention.garbage import Garbage
 from graveler.retention.leftovers import Leftovers
@@ -137,8 +138,12 @@ def test_what_never_expires_goes_also_where_nobody_can_ask_for_it() -> None:
     shore.ingester().process([shore.bucket.put(f"in/{number}") for number in range(20)])
     lake, repository = shore.lake(), shore.repository().repository
     shore.repository().create_branch("tx-1", "main", hidden=True, owner="a transaction")
+    shore.repository().create_pull_request("t", "tx-1", "main")
+    shore.repository().comment_on_pull_request("1", "text")
+    pulls = PullStore(shore.tables, repository.uid)
     seen = [*Ledger(repository.uid, rule.id).partitions(), Owners(shore.tables, repository.uid).partition]
-    assert shore.tables.query(seen[-1]).items
+    seen += [pulls.comment_partition, pulls.partition]
+    assert all(shore.tables.query(partition).items for partition in seen[-3:])
     assert any(shore.tables.query(partition).items for partition in seen)
     lake.delete_repository(repository.name)
     shore.clock.time += AGE

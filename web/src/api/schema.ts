@@ -2833,6 +2833,8 @@ export interface components {
          */
         BranchCreation: {
             /** @default null */
+            bypass: string | null;
+            /** @default null */
             force: boolean | null;
             /** @default null */
             hidden: boolean | null;
@@ -2877,6 +2879,8 @@ export interface components {
         CherryPickCreation: {
             /** @default null */
             allow_empty: boolean | null;
+            /** @default null */
+            bypass: string | null;
             /** @default null */
             commit_overrides: components["schemas"]["CommitOverrides"] | null;
             /** @default null */
@@ -3454,7 +3458,7 @@ export interface components {
          * @description The kind of a holder of objects.
          * @enum {unknown}
          */
-        HolderKind: "branch" | "dump" | "legal hold" | "reference log" | "tag";
+        HolderKind: "branch" | "candidate" | "dump" | "legal hold" | "reference log" | "tag";
         /**
          * Holding
          * @description The objects of one holder. ``exclusive`` ones have no other holder. ``history`` ones are held by nothing but older commits
@@ -3910,6 +3914,8 @@ export interface components {
             application: components["schemas"]["ApplicationVersion"] | null;
             /** @default null */
             beside_uncommitted: boolean | null;
+            /** @default null */
+            bypass: string | null;
             /** @default null */
             expected_destination: string | null;
             /** @default null */
@@ -4633,6 +4639,8 @@ export interface components {
          */
         RenameCreation: {
             /** @default null */
+            bypass: string | null;
+            /** @default null */
             force: boolean | null;
             name: string;
         };
@@ -4744,6 +4752,8 @@ export interface components {
             /** @default null */
             allow_empty: boolean | null;
             /** @default null */
+            bypass: string | null;
+            /** @default null */
             commit_overrides: components["schemas"]["CommitOverrides"] | null;
             /** @default null */
             force: boolean | null;
@@ -4760,6 +4770,8 @@ export interface components {
          *         ``min_size`` bytes and a key whose hash is divisible by ``raggedness``.
          */
         RewriteCreation: {
+            /** @default null */
+            bypass: string | null;
             /** @default null */
             force: boolean | null;
             max_size: number;
@@ -5049,6 +5061,8 @@ export interface components {
          */
         TagCreation: {
             /** @default null */
+            bypass: string | null;
+            /** @default null */
             force: boolean | null;
             id: string;
             ref: string;
@@ -5298,6 +5312,8 @@ export interface components {
         "graveler.wire.refs.CommitCreation": {
             /** @default null */
             allow_empty: boolean | null;
+            /** @default null */
+            bypass: string | null;
             /** @default null */
             date: number | null;
             /** @default null */
@@ -10365,6 +10381,7 @@ export interface operations {
         parameters: {
             query?: {
                 force?: boolean;
+                bypass?: string;
                 at?: string;
             };
             header?: never;
@@ -10881,6 +10898,7 @@ export interface operations {
         parameters: {
             query: {
                 force?: boolean;
+                bypass?: string;
                 ref: string;
             };
             header?: never;
@@ -13529,6 +13547,7 @@ export interface operations {
         parameters: {
             query?: {
                 force?: boolean;
+                bypass?: string;
             };
             header?: {
                 /** @description a name that you choose for this request: if it is repeated under this name, it takes effect only once */
@@ -21447,6 +21466,7 @@ export interface operations {
         parameters: {
             query?: {
                 force?: boolean;
+                bypass?: string;
             };
             header?: never;
             path: {
