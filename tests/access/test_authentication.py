@@ -444,3 +444,28 @@ def test_a_rotation_ends_tokens_at_the_next_look(access: Access, tables: Countin
     assert tables.calls == {"get_many": 2}, "the key, and the secret that is another one"
     again = access.login(made.key.key_id, made.secret, HERE).token
     assert access.authenticate(f"Bearer {again}", None, HERE).name == "ann"
+
+
+@pytest.mark.parametrize(
+    ("role", "statuses", "reason"),
+    [
+        (Role.CHECKER, (), "needs the names"),
+        (Role.CHECKER, ("",), "status pattern"),
+        (Role.CHECKER, ("a\nb",), "status pattern"),
+        (Role.WRITER, ("dbt*",), "posts any"),
+        (Role.READER, ("dbt*",), "posts none"),
+    ],
+)
+def test_names_of_statuses_belong_to_checkers(role: Role, statuses: tuple[str, ...], reason: str) -> None:
+    access = Access(tables := MemoryTables())
+    with pytest.raises(InvalidError, match=reason):
+        access.create_key("ci", role, statuses=statuses)
+    assert not tables.query("access-keys").items
+
+
+def test_a_checker_keeps_the_names_of_its_key() -> None:
+    access = Access(MemoryTables())
+    created = access.create_key("ci", Role.CHECKER, statuses=("dbt*", "gx/%+"))
+    (key,) = access.keys()
+    assert key == created.key
+    assert key.identity().statuses == ("dbt*", "gx/%+")

@@ -13,6 +13,7 @@ import pytest
 from graveler.access import failure_limits, sts
 from graveler.access.authentication import MAX_AWS_SECONDS, Access
 from graveler.access.aws_login import AwsLogin
+from graveler.access.aws_principals import read_principal
 from graveler.access.identity_tokens import MAX_AHEAD
 from graveler.access.permissions import Role
 from graveler.access.refusals import (
@@ -23,6 +24,7 @@ from graveler.access.refusals import (
 )
 from graveler.access.verified import KEEP
 from graveler.errors import AlreadyExistsError, BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
+from graveler.model import Actor
 from graveler.storage.tables.memory import MemoryTables
 from graveler.storage.tables.port import Key, Tables
 from tests.access.support import HERE, THERE, HandClock, basic
@@ -92,6 +94,17 @@ def test_a_session_gives_its_name_where_the_rule_says_so(access: Access, aws: Fa
     aws.knows(bob)
     access.create_rule(f"arn:aws:iam::{ACCOUNT}:role/Analyst", "{session} as {principal}", Role.READER)
     assert access.login_with_aws(token_of(bob), HERE).name == "bob@example.org as Analyst"
+
+
+def test_a_session_does_not_choose_whom_rules_of_branches_see(access: Access, aws: FakeSts) -> None:
+    bob = role("Analyst", "ann@example.org")
+    aws.knows(bob)
+    rule = access.create_rule(f"arn:aws:iam::{ACCOUNT}:role/Analyst", "{session}", Role.CHECKER, statuses=("dbt*",))
+    login = access.authenticate(f"Bearer {access.login_with_aws(token_of(bob), HERE).token.token}", None, HERE)
+    assert login.actor == Actor("ann@example.org", f"{rule.rule_id}/Analyst", rule.rule_id, "checker")
+    assert login.statuses == ("dbt*",)
+    federated = read_principal(f"arn:aws:sts::{ACCOUNT}:federated-user/ann")
+    assert (federated.name, federated.unchosen_name) == ("ann", "")
 
 
 def test_the_most_exact_rule_counts(access: Access) -> None:

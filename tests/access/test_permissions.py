@@ -6,11 +6,17 @@ from hypothesis import strategies as st
 
 from graveler.access.permissions import Identity, Role
 from graveler.access.refusals import NotPermittedError
+from graveler.model import Actor
 from graveler.requests.base import Permission
 from graveler.values.error_codes import fields_of
 
-READ, WRITE, ADMIN = Permission.READ, Permission.WRITE, Permission.ADMIN
-MATRIX = {Role.READER: {READ}, Role.WRITER: {READ, WRITE}, Role.ADMIN: {READ, WRITE, ADMIN}}
+READ, CHECK, WRITE, ADMIN = Permission.READ, Permission.CHECK, Permission.WRITE, Permission.ADMIN
+MATRIX = {
+    Role.READER: {READ},
+    Role.CHECKER: {READ, CHECK},
+    Role.WRITER: {READ, CHECK, WRITE},
+    Role.ADMIN: {READ, CHECK, WRITE, ADMIN},
+}
 NAMES = st.sampled_from(["", "lake", "lab", "feature-1", "feature-x/y"])
 PATTERNS = st.lists(st.sampled_from(["*", "la*", "lake", "feature-*", "feature-?", "[ab]*"]), max_size=2).map(tuple)
 IDENTITIES = st.builds(
@@ -35,7 +41,8 @@ def test_limits_only_ever_take_away(identity: Identity, permission: Permission, 
     else:
         with pytest.raises(
             NotPermittedError,
-            match=r"^key AKIA of 'ann' \(an? \w+\) may not (read|change|administer) .*: (only|it is limited) .*\. Use a key for ",
+            match=r"^key AKIA of 'ann' \(an? \w+\) may not (read|post statuses in|change|administer) .*: "
+            r"(only|it is limited) .*\. Use a key for ",
         ):
             identity.require(permission, repository, branch)
 
@@ -135,6 +142,25 @@ def test_a_refusal_names_key_action_and_remedy(
         "repository": repository,
         "branch": branch,
     }
+
+
+def test_a_checker_posts_the_statuses_of_its_key() -> None:
+    checker = Identity("AKIA", "ci", Role.CHECKER, repositories=("lake",), statuses=("dbt*", "a/%+b"))
+    for name in ("dbt", "dbt/orders", "a/%+b"):
+        checker.require_status("lake", name)
+    with pytest.raises(NotPermittedError, match=r"may not post the status 'gx': it posts those named dbt\*, a/%\+b"):
+        checker.require_status("lake", "gx")
+    with pytest.raises(NotPermittedError, match="limited to the repositories lake"):
+        checker.require_status("other", "dbt")
+    Identity("AKIA", "ann", Role.WRITER, branches=("dev",)).require_status("lake", "any")
+    with pytest.raises(NotPermittedError, match="only a checker or a writer or an admin may"):
+        Identity("AKIA", "ann", Role.READER).require_status("lake", "any")
+
+
+def test_people_are_told_apart_by_what_they_do_not_choose() -> None:
+    assert Identity("AKIA", "ann", Role.WRITER).actor == Actor("ann", "ann", "AKIA", "writer")
+    login = Identity("aws:1", "a session", Role.CHECKER, principal="aws:1/etl")
+    assert login.actor == Actor("a session", "aws:1/etl", "aws:1", "checker")
 
 
 def test_a_caller_without_a_key_is_named_so() -> None:

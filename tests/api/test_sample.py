@@ -11,6 +11,7 @@ import pytest
 from graveler.api.sample import add_sample
 from graveler.api.sample.contents import TABLE, sample_files
 from graveler.api.sample.png import bar_chart
+from graveler.model import Actor
 from tests.api.support import Client
 from tests.make_sample import table
 
@@ -72,7 +73,7 @@ def test_what_was_cut_off_is_done_again(call: Client) -> None:
     assert call("POST", "/repositories", (), SAMPLED, key).status == 201
     opened = call.world.lake.repository("lakes")
     before = opened.commit_of("main")
-    add_sample(opened, by="somebody")
+    add_sample(opened, actor=Actor("somebody", "somebody"))
     assert opened.commit_of("main") == before
     assert call("POST", "/repositories", (), SAMPLED, key).status == 201
     assert call("POST", "/repositories", (), SAMPLED).status == 409

@@ -21,6 +21,7 @@ def test_a_key_from_its_creation_to_its_end(lake: Path) -> None:
         "branches",
         "created",
         "s3",
+        "statuses",
         "secret_access_key",
     ]
     assert (made["name"], made["role"]) == ("nightly", "writer")
@@ -30,7 +31,7 @@ def test_a_key_from_its_creation_to_its_end(lake: Path) -> None:
         assert Access(opened.tables, opened.keyring).authenticate(header, None, HERE).name == "nightly"
     del made["secret_access_key"]
     assert made in done("keys", "list", "--json").lines
-    assert "writer  nightly  repositories lake  branches in-*, x\n" in done("keys", "list").out
+    assert "writer   nightly  repositories lake  branches in-*, x\n" in done("keys", "list").out
     refused = run("keys", "revoke", key_id)
     assert (refused.code, "needs --yes" in refused.err) == (5, True)
     assert done("keys", "revoke", key_id, "--yes", "--json").json == {"revoked": key_id}

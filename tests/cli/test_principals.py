@@ -12,7 +12,7 @@ ARN = "arn:aws:iam::123456789012:role/etl-*"
 def test_a_rule_from_its_creation_to_its_end(lake: Path) -> None:
     limits = ("--repository", "lake", "--branch", "in-*", "--branch", "x")
     made = done("principals", "create", "nightly", ARN, *limits, "--json").json
-    assert list(made) == ["id", "principal", "name", "role", "repositories", "branches", "created"]
+    assert list(made) == ["id", "principal", "name", "role", "repositories", "branches", "created", "statuses"]
     assert (made["name"], made["role"], made["principal"]) == (
         "nightly",
         "writer",
@@ -21,7 +21,8 @@ def test_a_rule_from_its_creation_to_its_end(lake: Path) -> None:
     assert (made["repositories"], made["branches"]) == (["lake"], ["in-*", "x"])
     assert made in done("principals", "list", "--json").lines
     assert (
-        f"writer  nightly  {made['principal']}  repositories lake  branches in-*, x\n" in done("principals", "list").out
+        f"writer   nightly  {made['principal']}  repositories lake  branches in-*, x\n"
+        in done("principals", "list").out
     )
     assert run("principals", "create", "again", ARN).code == 4
     refused = run("principals", "remove", made["id"])

@@ -2682,7 +2682,8 @@ export interface components {
         };
         /**
          * AccessKeyCreation
-         * @description The access key to create. Without patterns it is valid for all repositories and branches.
+         * @description The access key to create. Without patterns it is valid for all repositories and branches. The role checker, and no other,
+         *         needs patterns of the names of the ``statuses`` that it posts.
          */
         AccessKeyCreation: {
             /** @default [] */
@@ -2694,12 +2695,15 @@ export interface components {
             role: components["schemas"]["Role"];
             /** @default false */
             s3: boolean;
+            /** @default [] */
+            statuses: string[];
         };
         /**
          * AccessKeyDocument
          * @description An access key. ``name`` is the name of its holder, who is the committer of its commits. ``repositories`` and ``branches``
-         *         are patterns that limit the key; empty means no limit. ``created`` is in Unix seconds. The secret of a key for S3 (``s3``) is
-         *         stored, sealed, to verify signatures.
+         *         are patterns that limit the key; empty means no limit. ``statuses`` are patterns of the names of statuses that a key of the
+         *         role checker posts. ``created`` is in Unix seconds. The secret of a key for S3 (``s3``) is stored, sealed, to verify
+         *         signatures.
          */
         AccessKeyDocument: {
             access_key_id: string;
@@ -2709,6 +2713,8 @@ export interface components {
             repositories: string[];
             role: components["schemas"]["Role"];
             s3: boolean;
+            /** @default [] */
+            statuses: string[];
         };
         /**
          * AccessKeyList
@@ -2731,6 +2737,8 @@ export interface components {
             role: components["schemas"]["Role"];
             s3: boolean;
             secret_access_key: string;
+            /** @default [] */
+            statuses: string[];
         };
         /**
          * AddressType
@@ -4265,7 +4273,8 @@ export interface components {
         };
         /**
          * PrincipalRuleCreation
-         * @description The rule to create. Without patterns it is valid for all repositories and branches.
+         * @description The rule to create. Without patterns it is valid for all repositories and branches. The role checker, and no other, needs
+         *         patterns of the names of the ``statuses`` that it posts.
          */
         PrincipalRuleCreation: {
             /** @default [] */
@@ -4276,12 +4285,15 @@ export interface components {
             repositories: string[];
             /** @default writer */
             role: components["schemas"]["Role"];
+            /** @default [] */
+            statuses: string[];
         };
         /**
          * PrincipalRuleDocument
          * @description A rule that lets AWS principals log in. ``principal`` is a pattern of their ARNs; they commit under ``name``, in which
          *         ``{principal}`` and ``{session}`` stand for the name of the role or user, and of the role's session. ``repositories`` and
-         *         ``branches`` are patterns; empty means no limit. ``created`` is in Unix seconds.
+         *         ``branches`` are patterns; empty means no limit. ``statuses`` are patterns of the names of statuses that a rule of the role
+         *         checker lets them post. ``created`` is in Unix seconds.
          */
         PrincipalRuleDocument: {
             branches: string[];
@@ -4291,6 +4303,8 @@ export interface components {
             principal: string;
             repositories: string[];
             role: components["schemas"]["Role"];
+            /** @default [] */
+            statuses: string[];
         };
         /**
          * PrincipalRuleList
@@ -4789,7 +4803,7 @@ export interface components {
          * @description The role of a key's holder.
          * @enum {unknown}
          */
-        Role: "admin" | "reader" | "writer";
+        Role: "admin" | "checker" | "reader" | "writer";
         /**
          * RulesPreview
          * @description The effect of retention rules: the number of commits that refs reach, of those that would keep their objects, and of those

@@ -13,7 +13,7 @@ const listeners = new Set<() => void>();
 export const user = signal<CurrentUserRights | undefined>(undefined);
 
 /** Whether the user's role allows changes; true while it is unknown, since the server decides. */
-export const isWriter = computed(() => user.value?.role !== "reader");
+export const isWriter = computed(() => user.value?.role !== "reader" && user.value?.role !== "checker");
 
 /** Whether the user's role allows changes of repositories and keys; true while it is unknown. */
 export const isAdmin = computed(() => user.value === undefined || user.value.role === "admin");

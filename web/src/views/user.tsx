@@ -11,6 +11,7 @@ import { signIns, signOut, user } from "./session";
 /** What roles may do, as `docs/access.md` says. */
 const RIGHTS = {
   reader: "Reader: sees everything, changes nothing",
+  checker: "Checker: sees everything, posts statuses",
   writer: "Writer: changes objects, branches, tags and commits",
   admin: "Admin: changes everything, also repositories, settings and keys",
 } as const satisfies Readonly<Record<CurrentUserRights["role"], string>>;

@@ -131,7 +131,9 @@ class Access:
             self._failures.note(source, request.access_key_id)
             raise
         name, lifetime = rule.name_of(principal), min(seconds or AWS_SECONDS, MAX_AWS_SECONDS)
-        token = self._tokens.issue(rule.rule_id, now=self._clock(), lifetime=lifetime, name=name)
+        token = self._tokens.issue(
+            rule.rule_id, now=self._clock(), lifetime=lifetime, name=name, principal=principal.unchosen_name
+        )
         return AwsLoginToken(token, principal, rule, name)
 
     def create_rule(
@@ -141,10 +143,11 @@ class Access:
         role: Role,
         repositories: Sequence[str] = (),
         branches: Sequence[str] = (),
+        statuses: Sequence[str] = (),
     ) -> PrincipalRule:
         """Admit AWS principals that match a pattern, limited as keys are. Cost and errors as of
         :meth:`graveler.access.principal_rules.PrincipalRules.create`."""
-        return self._rules.create(principal, name, role, repositories, branches, now=self._clock())
+        return self._rules.create(principal, name, role, repositories, branches, statuses, now=self._clock())
 
     def rules(self) -> list[PrincipalRule]:
         """Return the rules about AWS principals, the most exact ones first. One table read for each megabyte of them."""
@@ -183,13 +186,14 @@ class Access:
         role: Role,
         repositories: Sequence[str] = (),
         branches: Sequence[str] = (),
+        statuses: Sequence[str] = (),
         *,
         s3: bool = False,
     ) -> KeyWithSecret:
-        """Make a key for ``name``, limited to repositories and branches that match one of the patterns (none: no limit). With
-        ``s3`` its secret is kept, sealed, to verify requests that it signs. One table write, and for ``s3`` the keyring's
-        requests the first time. :class:`InvalidError` for an empty name or pattern."""
-        return self._keys.create(name, role, repositories, branches, s3=s3, now=self._clock())
+        """Make a key for ``name``, limited to repositories and branches that match one of the patterns (none: no limit), and for
+        the role checker to names of statuses. With ``s3`` its secret is kept, sealed, to verify requests that it signs. One table
+        write, and for ``s3`` the keyring's requests the first time. :class:`InvalidError` for an unusable name or pattern."""
+        return self._keys.create(name, role, repositories, branches, statuses, s3=s3, now=self._clock())
 
     def keys(self) -> list[AccessKey]:
         """Return the live keys, by ID. One table read for each 1,000."""
@@ -282,7 +286,7 @@ class Access:
     def _holder(self, claims: Claims, ended: Key) -> tuple[Identity, Item | None, Item | None]:
         if is_rule(claims.sub):
             rule, (end, secret) = self._rules.get_with(claims.sub, ended, self._tokens.row)
-            return rule.identity(claims.name), end, secret
+            return rule.identity(claims.name, claims.principal), end, secret
         key, (end, secret) = self._keys.get_with(claims.sub, ended, self._tokens.row)
         return key.identity(), end, secret
 

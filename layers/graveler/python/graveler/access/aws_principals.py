@@ -32,6 +32,12 @@ class AwsPrincipal(Struct, frozen=True):
     name: str
     session: str
 
+    @property
+    def unchosen_name(self) -> str:
+        """The part of the name that its bearer does not choose: of a federated user none, since whoever asks AWS for its
+        credentials names it."""
+        return "" if ":federated-user/" in self.arn else self.name
+
 
 def read_principal(arn: str) -> AwsPrincipal:
     """Return a principal by its ARN, as STS names it. :class:`InvalidError` for any other text."""

@@ -19,7 +19,6 @@ from hashlib import sha256
 from secrets import choice, token_bytes
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from graveler.access.permissions import Identity, Role
@@ -45,7 +44,8 @@ _SECRET: Final = re.compile(r"[!-~]+")
 
 
 class AccessKey(Struct, frozen=True):
-    """A live key, without its secret. ``name`` is its holder's, who commits; ``created`` is in Unix seconds."""
+    """A live key, without its secret. ``name`` is its holder's, who commits; a checker posts the ``statuses`` whose names match;
+    ``created`` is in Unix seconds."""
 
     key_id: str
     name: str
@@ -55,10 +55,11 @@ class AccessKey(Struct, frozen=True):
     created: int
     s3: bool = False
     """True if the secret is kept, sealed, so that its signatures can be verified."""
+    statuses: tuple[str, ...] = ()
 
     def identity(self) -> Identity:
         """Return the identity of a caller with this key."""
-        return Identity(self.key_id, self.name, self.role, self.repositories, self.branches)
+        return Identity(self.key_id, self.name, self.role, self.repositories, self.branches, statuses=self.statuses)
 
 
 class KeyWithSecret(Struct, frozen=True):
@@ -84,6 +85,7 @@ class Keys:
         role: Role,
         repositories: Sequence[str] = (),
         branches: Sequence[str] = (),
+        statuses: Sequence[str] = (),
         *,
         s3: bool = False,
         now: float,
@@ -91,8 +93,11 @@ class Keys:
         """Make a key and its secret, which is kept sealed for ``s3``. One table write, and for ``s3`` the keyring's requests the
         first time. :class:`InvalidError` for an empty name or pattern."""
         key_id, secret = new_pair()
-        key = _key(key_id, name, role, repositories, branches, now)
-        new_key = KeyWithSecret(msgspec.structs.replace(key, s3=s3), secret)
+        check_rights(name, role, repositories, branches, statuses)
+        key = AccessKey(
+            key_id, name, role, tuple(repositories), tuple(branches), int(now), s3=s3, statuses=tuple(statuses)
+        )
+        new_key = KeyWithSecret(key, secret)
         item = _encode(new_key)
         if s3:
             item["sealed"] = self._keyring.seal(_address(key_id), secret.encode())
@@ -112,7 +117,7 @@ class Keys:
         if chosen is not None:
             _check_chosen(*chosen)
         key_id, secret = chosen or new_pair()
-        new_key = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
+        new_key = KeyWithSecret(_admins_key(key_id, name, now), secret)
         item = _encode(new_key)
         writes = [
             Put(_address(new_key.key.key_id), item, Absent()),
@@ -131,7 +136,7 @@ class Keys:
         revoked.
         """
         _check_chosen(key_id, secret)
-        new_key = KeyWithSecret(_key(key_id, name, Role.ADMIN, (), (), now), secret)
+        new_key = KeyWithSecret(_admins_key(key_id, name, now), secret)
         try:
             self._tables.put(_address(key_id), _encode(new_key), Absent())
         except ConditionFailedError:
@@ -283,18 +288,26 @@ def _digest(salt: bytes, secret: str) -> bytes:
     return hmac.digest(salt, secret.encode("utf-8", "surrogatepass"), sha256)
 
 
-def _key(
-    key_id: str, name: str, role: Role, repositories: Sequence[str], branches: Sequence[str], now: float
-) -> AccessKey:
-    check_rights(name, repositories, branches)
-    return AccessKey(key_id, name, role, tuple(repositories), tuple(branches), int(now))
+def _admins_key(key_id: str, name: str, now: float) -> AccessKey:
+    check_rights(name, Role.ADMIN, (), (), ())
+    return AccessKey(key_id, name, Role.ADMIN, (), (), int(now))
 
 
-def check_rights(name: str, repositories: Sequence[str], branches: Sequence[str]) -> None:
-    """Check a holder's name and patterns. :class:`InvalidError` for unusable ones."""
+def check_rights(
+    name: str, role: Role, repositories: Sequence[str], branches: Sequence[str], statuses: Sequence[str]
+) -> None:
+    """Check a holder's name, role and patterns. :class:`InvalidError` for unusable ones."""
     if not 0 < len(name) <= 256 or not name.isprintable():
         raise InvalidError(f"the name {name[:256]!r} of a key's holder must be 1 to 256 printable characters")
-    for kind, patterns in (("repository", repositories), ("branch", branches)):
+    if (role is Role.CHECKER) != bool(statuses):
+        raise InvalidError(
+            "a key of the role checker needs the names of the statuses that it posts; give patterns, such as 'dbt*'"
+            if role is Role.CHECKER
+            else f"names of statuses belong to the role checker; a key of the role {role.value} posts any"
+            if role in (Role.WRITER, Role.ADMIN)
+            else f"names of statuses belong to the role checker; a key of the role {role.value} posts none"
+        )
+    for kind, patterns in (("repository", repositories), ("branch", branches), ("status", statuses)):
         if len(patterns) > MAX_PATTERNS:
             raise InvalidError(
                 f"a key has at most {MAX_PATTERNS} {kind} patterns, not {len(patterns)}; use broader ones"
@@ -318,6 +331,8 @@ def _encode(new_key: KeyWithSecret) -> dict[str, Value]:
         item["repositories"] = list(key.repositories)
     if key.branches:
         item["branches"] = list(key.branches)
+    if key.statuses:
+        item["statuses"] = list(key.statuses)
     return item
 
 
@@ -325,11 +340,11 @@ def _decode(key_id: str, item: Item | None) -> Proof | None:
     """Return the item's proof; None without an item or if the key is revoked. :class:`CorruptError` for a malformed one."""
     if item is None or "revoked" in item:
         return None
-    name, role, created = item.get("name"), item.get("role"), item.get("created")
+    holder, role, created = item.get("name"), item.get("role"), item.get("created")
     salt, digest = item.get("salt"), item.get("digest")
-    repositories, branches = item.get("repositories", []), item.get("branches", [])
+    repositories, branches, statuses = (item.get(name, []) for name in ("repositories", "branches", "statuses"))
     if not (
-        isinstance(name, str)
+        isinstance(holder, str)
         and isinstance(role, str)
         and role in Role._value2member_map_
         and isinstance(created, int)
@@ -337,7 +352,9 @@ def _decode(key_id: str, item: Item | None) -> Proof | None:
         and isinstance(digest, bytes)
         and isinstance(repositories, list)
         and isinstance(branches, list)
+        and isinstance(statuses, list)
     ):
         raise CorruptError(f"access key {key_id!r} cannot be read; restore the table from a copy")
-    key = AccessKey(key_id, name, Role(role), tuple(repositories), tuple(branches), created, "sealed" in item)
+    rights = (Role(role), tuple(repositories), tuple(branches))
+    key = AccessKey(key_id, holder, *rights, created, "sealed" in item, tuple(statuses))
     return Proof(key, salt, digest)

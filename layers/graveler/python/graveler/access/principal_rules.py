@@ -6,7 +6,7 @@ the most exact one counts: the one whose pattern has the most characters besides
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from secrets import token_hex
 from typing import Final
 
@@ -35,7 +35,7 @@ _WORDS: Final = ("principal", "session")
 class PrincipalRule(Struct, frozen=True):
     """A rule that gives AWS principals matching ``principal``, a pattern of ARNs, this ``role`` within these patterns. They
     commit under ``name``, in which ``{principal}`` and ``{session}`` stand for the name of the role or user, and of the role's
-    session. ``created`` is in Unix seconds."""
+    session. A checker posts the ``statuses`` whose names match. ``created`` is in Unix seconds."""
 
     rule_id: str
     principal: str
@@ -44,15 +44,25 @@ class PrincipalRule(Struct, frozen=True):
     repositories: tuple[str, ...]
     branches: tuple[str, ...]
     created: int
+    statuses: tuple[str, ...] = ()
 
     def name_of(self, principal: AwsPrincipal) -> str:
         """Return the name under which a principal commits."""
         words = {"principal": principal.name, "session": principal.session or principal.name}
         return _NAMED.sub(lambda match: words[match[1]], self.name)
 
-    def identity(self, name: str) -> Identity:
-        """Return the identity of a caller that logged in by this rule."""
-        return Identity(self.rule_id, name, self.role, self.repositories, self.branches)
+    def identity(self, name: str, principal: str) -> Identity:
+        """Return the identity of a caller that logged in by this rule and commits under ``name``. ``principal`` is the name of
+        the role or user."""
+        return Identity(
+            self.rule_id,
+            name,
+            self.role,
+            self.repositories,
+            self.branches,
+            statuses=self.statuses,
+            principal=f"{self.rule_id}/{principal}",
+        )
 
 
 class PrincipalRules:
@@ -62,12 +72,20 @@ class PrincipalRules:
         self._tables = tables
 
     def create(
-        self, principal: str, name: str, role: Role, repositories: Sequence[str], branches: Sequence[str], *, now: float
+        self,
+        principal: str,
+        name: str,
+        role: Role,
+        repositories: Sequence[str],
+        branches: Sequence[str],
+        statuses: Sequence[str] = (),
+        *,
+        now: float,
     ) -> PrincipalRule:
         """Make a rule. One table read, one write. :class:`InvalidError` for an unusable name or pattern, or too many rules;
         :class:`AlreadyExistsError` if a rule with the same pattern exists."""
         pattern = principal_pattern(principal)
-        check_rights(name, repositories, branches)
+        check_rights(name, role, repositories, branches, statuses)
         for word in _NAMED.findall(name):
             if word not in _WORDS:
                 raise InvalidError(f"name {name[:256]!r}: {{{word}}} is unknown; use {{principal}} and {{session}}")
@@ -77,7 +95,9 @@ class PrincipalRules:
         if len(rules) >= MAX_RULES:
             raise InvalidError(f"a lake has at most {MAX_RULES:,} rules for AWS principals; use broader patterns")
         rule_id = f"{PREFIX}{token_hex(8)}"
-        rule = PrincipalRule(rule_id, pattern, name, role, tuple(repositories), tuple(branches), int(now))
+        rule = PrincipalRule(
+            rule_id, pattern, name, role, tuple(repositories), tuple(branches), int(now), tuple(statuses)
+        )
         item = _encode(rule)
         try:
             self._tables.put(_address(rule_id), item, Absent())
@@ -132,8 +152,10 @@ def _known_address(rule_id: str) -> Key:
 
 def _encode(rule: PrincipalRule) -> dict[str, Value]:
     fields = msgspec.structs.asdict(rule)
-    del fields["rule_id"]
-    return {**fields, "role": rule.role.value, "repositories": list(rule.repositories), "branches": list(rule.branches)}
+    del fields["rule_id"], fields["statuses"]
+    statuses: Mapping[str, Value] = {"statuses": list(rule.statuses)} if rule.statuses else {}
+    lists = {"repositories": list(rule.repositories), "branches": list(rule.branches), **statuses}
+    return {**fields, **lists, "role": rule.role.value}
 
 
 def _rule_in(rule_id: str, item: Item | None) -> PrincipalRule:

@@ -26,9 +26,9 @@ class IdentityRefusedError(ForbiddenError):
 
 
 class NotPermittedError(ForbiddenError):
-    """The caller is authenticated, but not permitted to do this. ``permission`` (``read``, ``write`` or ``admin``) is what the
-    request needs on ``repository`` and ``branch`` (empty: the whole lake, more than one branch); ``key_id`` and ``role`` are the
-    caller's. All are empty if a role is not the reason."""
+    """The caller is authenticated, but not permitted to do this. ``permission`` (``read``, ``check``, ``write`` or ``admin``) is
+    what the request needs on ``repository`` and ``branch`` (empty: the whole lake, more than one branch); ``key_id`` and ``role``
+    are the caller's. All are empty if a role is not the reason."""
 
     code = "not_permitted"
     key_id: str

@@ -41,14 +41,15 @@ class LoginToken(msgspec.Struct, frozen=True):
 
 class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The payload of a token: the ID of its key, or of the rule that admitted an AWS principal, when it was made and when it
-    ends, in Unix seconds; a value that distinguishes it from another one of the same second, absent in earlier versions; and the
-    principal's name."""
+    ends, in Unix seconds; a value that distinguishes it from another one of the same second, absent in earlier versions; and
+    for an AWS principal the name under which it commits, and the one that AWS vouches for (``principal``)."""
 
     sub: str
     iat: int
     exp: int
     jti: str = ""
     name: str = ""
+    principal: str = ""
 
 
 class Tokens:
@@ -58,11 +59,13 @@ class Tokens:
         self._tables = tables
         self._secret = secret
 
-    def issue(self, holder: str, *, now: float, lifetime: int = LIFETIME, name: str = "") -> LoginToken:
-        """Return a token for a key, or for a rule and the name of the principal that logs in by it. No request if the secret was
+    def issue(
+        self, holder: str, *, now: float, lifetime: int = LIFETIME, name: str = "", principal: str = ""
+    ) -> LoginToken:
+        """Return a token for a key, or for a rule and the names of the principal that logs in by it. No request if the secret was
         read lately (:data:`graveler.storage.secrets.keyring.KEEP`), otherwise one table read; two writes and a read more for
         the first token of a lake."""
-        claims = Claims(holder, int(now), int(now) + lifetime, token_hex(8), name)
+        claims = Claims(holder, int(now), int(now) + lifetime, token_hex(8), name, principal)
         payload = urlsafe_b64encode(msgspec.json.encode(claims)).rstrip(b"=").decode()
         signed = f"{_HEADER}.{payload}"
         return LoginToken(f"{signed}.{self._signature(self._secret.fresh(), signed)}", claims.exp)

@@ -63,7 +63,7 @@ def _answer(
         # Refuse at once if it does not exist, or if the repository has been replaced.
         repository.branch(_branch(request))
     if no_wait:
-        operation = _start(call, repository, name, pinned(repository, request))
+        operation = _start(call, repository, name, pinned(call, repository, request))
         response = accepted(
             Operations(call.lake.tables, repository.repository.uid),
             repository.repository.name,
@@ -81,23 +81,31 @@ def _answer(
             if not call.settings.hands_over:
                 raise
             owner, begun = error.operation, error.partial_result
-    operation = _start(call, repository, name, pinned(repository, request, owner, begun))
+    operation = _start(call, repository, name, pinned(call, repository, request, owner, begun))
     return render(_wait(call, repository, operation))
 
 
 def _context(call: Call, half: float) -> Context:
     """Return the limits: half of the request's time and the records readable in it; none without operations."""
     if not call.settings.hands_over:
-        return Context()
-    return Context(limit=call.settings.operation_records, stop=lambda: call.seconds_left() <= half)
+        return call.context()
+    return call.context(limit=call.settings.operation_records, stop=lambda: call.seconds_left() <= half)
 
 
 def pinned(
-    repository: OpenRepository, request: LongRequest, owner: str = "", begun: PartialResult | None = None
+    call: Call,
+    repository: OpenRepository,
+    request: LongRequest,
+    owner: str = "",
+    begun: PartialResult | None = None,
 ) -> Pinned[LongRequest]:
     """Return the request with the current commits of its refs. Cost: resolving each."""
-    refs = {name: repository.commit_of(getattr(request, name)).id for name in request.refs}
-    return Pinned(request=request, refs=refs, owner=owner, begun=begun)
+    refs = _refs(repository, request)
+    return Pinned(request=request, refs=refs, owner=owner, begun=begun, actor=call.identity.actor)
+
+
+def _refs(repository: OpenRepository, request: LongRequest) -> dict[str, CommitID]:
+    return {name: repository.commit_of(getattr(request, name)).id for name in request.refs}
 
 
 def _branch(request: LongRequest) -> str:
@@ -144,7 +152,7 @@ def _joins(repository: OpenRepository, request: LongRequest, operation: Operatio
     if isinstance(request, requests.Commit):
         return not repository.has_staged(request.branch)
     if request.refs:
-        return decode_pinned(operation.request, type(request)).refs == pinned(repository, request).refs
+        return decode_pinned(operation.request, type(request)).refs == _refs(repository, request)
     return True
 
 

@@ -121,7 +121,7 @@ class Route:
         self.holds_secrets = template.startswith(_SECRETS)
         self.function = options.get("function") or ("read" if method in SAFE else "write")
         self.branch_parameter = next((name for name in _BRANCH_PARAMETERS if f"{{{name}}}" in template), None)
-        self.changes = method not in SAFE and self.permission in (Permission.WRITE, Permission.ADMIN)
+        self.changes = method not in SAFE and self.permission not in (None, Permission.READ)
         kinds = handler.__annotations__
         self._request: type[Request[Any]] | None = kinds.get("request")
         self._query: type[Query] | None = kinds.get("query")

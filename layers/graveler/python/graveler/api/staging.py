@@ -8,7 +8,6 @@ from graveler.access.sources import ImportSources
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
 from graveler.api.header_values import is_header_value
-from graveler.lake.context import Context
 from graveler.lake.objects.stage import Accept
 from graveler.lake.repository import OpenRepository
 from graveler.model import DEFAULT_CONTENT_TYPE, ObjectEntry, Settings
@@ -107,9 +106,9 @@ def link_one(
         if condition:
             current = call.lake.repository(repository)
             expect_sources(call, current, [entry])
-            current.run(request)
+            current.run(request, call.context())
         else:
-            recent.run(request, Context(accept=expect_sources(call, recent, [entry])))
+            recent.run(request, call.context(accept=expect_sources(call, recent, [entry])))
 
     call.lake.with_recent_repository(repository, link)
 

@@ -70,10 +70,10 @@ def run_request(
     progress: ObjectProgress = no_object_progress,
     body: bytes | Path = b"",
 ) -> T:
-    """Run a request for the user, whose name is ``by`` where no commit has it."""
+    """Run a request for the user, or under the name ``by``."""
     from graveler.lake.context import Context  # not for the help
 
-    return repository.run(request, Context(by=by, progress=progress, body=body))
+    return repository.run(request, Context(by=by or user_name(), progress=progress, body=body))
 
 
 def _insert(load: "Load", before: str, earlier: Mapping[str, str], params: list[Any]) -> None:

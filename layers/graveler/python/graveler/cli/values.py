@@ -183,7 +183,8 @@ def read_role(text: str) -> "Role":
 
 def listed_limits(holder: "AccessKey | PrincipalRule") -> dict[str, str]:
     """Return the patterns that limit a key or a rule as text, ``all`` without any."""
-    return {"repositories": ", ".join(holder.repositories) or "all", "branches": ", ".join(holder.branches) or "all"}
+    limits = {"repositories": ", ".join(holder.repositories) or "all", "branches": ", ".join(holder.branches) or "all"}
+    return {**limits, "statuses": ", ".join(holder.statuses)} if holder.statuses else limits
 
 
 def limits_text(holder: "AccessKey | PrincipalRule") -> str:

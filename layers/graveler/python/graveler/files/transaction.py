@@ -53,7 +53,7 @@ def transaction(
 ) -> Generator[B]:
     """Run a transaction on a branch; ``make`` returns the object for the name of its hidden branch. See
     :meth:`graveler.sdk.branch.Branch.transaction`."""
-    repository = access.repository
+    repository, context = access.repository, Context(by=access.user)
     if repository.uncommitted(branch_id, amount=1).results:
         raise DirtyBranchError(branch_id, "a transaction on it")  # or its merge would be refused, after all the work
     with hidden_branch(repository, branch_id, access.user, keep_on_error=keep_on_error) as name:
@@ -70,17 +70,17 @@ def transaction(
         expect_text(work.commit_message)
         info = CommitInfo(work.commit_message, access.user, work.commit_metadata or {})
         try:
-            repository.run(requests.committing.Commit(branch=name, info=info))
+            repository.run(requests.committing.Commit(branch=name, info=info), context)
         except NoChangesError:  # it names the hidden branch, which means nothing to the user
             raise NoChangesError(
                 f"nothing to commit in the transaction on {branch_id!r}: its block changed nothing"
             ) from None
         message = f"Merge transaction: {work.commit_message}" if work.commit_message else "Merge transaction"
         info = CommitInfo(message, access.user, work.commit_metadata or {})
-        commit = repository.run(requests.merging.Merge(source=name, destination=branch_id, info=info))
+        commit = repository.run(requests.merging.Merge(source=name, destination=branch_id, info=info), context)
         work.merged = CommitID(commit.id)
     if work.tag is not None:
-        repository.run(requests.refs.CreateTag(name=work.tag, ref=work.merged), Context(by=access.user))
+        repository.run(requests.refs.CreateTag(name=work.tag, ref=work.merged), context)
 
 
 def expect_text(message: object) -> None:

@@ -39,8 +39,8 @@ from graveler.requests.base import CommitInfo
 from graveler.storage.tables.port import ConditionFailedError, Tables
 
 COMMITTER: Final = "ingest"
-_ACTOR: Final = Actor(COMMITTER, COMMITTER, "", "writer")
-"""The actor of commits that rules ask for."""
+_ACTOR: Final = Actor(COMMITTER, "graveler:ingest", role="writer")
+"""Whom rules about branches judge: no key's holder, but the lake's own committer."""
 
 
 class AutoCommitter:
@@ -102,14 +102,14 @@ class AutoCommitter:
         metadata = {name: _filled(value, rule, change_set) for name, value in rule.metadata.items()}
         info = CommitInfo(message, COMMITTER, metadata, request_id=change_set.request_id(rule.id))
         request = requests.Commit(branch=rule.branch, info=info)
-        context = Context(actor=_ACTOR)
+        context = Context(by=COMMITTER, actor=_ACTOR)
         if self._long is not None:
             context = msgspec.structs.replace(context, limit=self._long.limit, stop=self._long.stop())
         try:
             return repository.run(request, context)
         except TooMuchWorkError as error:
             assert self._long is not None
-            pinned = Pinned(request=request, owner=error.operation, begun=error.partial_result)
+            pinned = Pinned(request=request, owner=error.operation, begun=error.partial_result, actor=_ACTOR)
             operation = self._long.begin(repository, pinned)
         self._note(repository, rule, change_set, msgspec.structs.replace(change_set, operation=operation))
         return None

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from graveler.model import Actor
 from graveler.system.progress import ObjectProgress, no_object_progress
@@ -18,8 +19,8 @@ NOBODY: Final = Actor()
 
 
 class Context(Struct, frozen=True):
-    """The requester (``by``, for the reference log; ``actor``, whom rules about branches and tags judge), and the limits on the
-    work of one call.
+    """The requester (``by``, for the reference log; ``actor``, whom rules about branches and tags judge, without access control
+    the one of that name), and the limits on the work of one call.
 
     With a ``limit``, a request that has to read more records than that raises :class:`TooMuchWorkError`: it can be done as an
     operation instead. With ``stop`` too, the limit applies only to what is known before anything is read, and at the end of
@@ -39,6 +40,10 @@ class Context(Struct, frozen=True):
     body: bytes | Path = b""
     accept: "Accept | None" = None
     only_while: "Check | None" = None
+
+    def __post_init__(self) -> None:
+        if self.by and self.actor is NOBODY:
+            force_setattr(self, "actor", Actor(self.by, self.by))
 
 
 UNLIMITED: Final = Context()

@@ -14,6 +14,8 @@ from graveler.errors import ForbiddenError
 from graveler.lake.context import Context
 from graveler.lake.importing.sent_listing import SENT_OPTIONS, addresses
 from graveler.lake.repository import OpenRepository
+from graveler.model import Actor
+from graveler.operations.pinned_requests import UNRECORDED
 from graveler.operations.store import Operations
 from graveler.operations.work import Report
 from graveler.requests.base import CommitInfo
@@ -39,6 +41,7 @@ class ImportListingRequest(msgspec.Struct, frozen=True):
     allow_empty: bool = False
     dry_run: bool = False
     others: tuple[str, ...] = ()
+    actor: Actor = UNRECORDED
 
 
 def import_listing(repository: OpenRepository, operation_id: str, request: bytes, report: Report) -> str:
@@ -68,7 +71,7 @@ def import_listing(repository: OpenRepository, operation_id: str, request: bytes
                 dry_run=parameters.dry_run,
                 label="the uploaded listing",
             ),
-            Context(progress=report, only_while=running),
+            Context(by=parameters.actor.name, actor=parameters.actor, progress=report, only_while=running),
         )
     report.changes = imported.changes
     return imported.id

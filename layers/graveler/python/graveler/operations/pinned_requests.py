@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from graveler.errors import LaterVersionError
-from graveler.model import CommitID, PartialResult
+from graveler.model import Actor, CommitID, PartialResult
 from graveler.requests.committing import Commit, Rewrite
 from graveler.requests.importing import ImportAddresses
 from graveler.requests.merging import CherryPick, Merge, Revert
@@ -38,17 +38,20 @@ KINDS: Final[Mapping[type[LongRequest], str]] = {request: kind for kind, request
 R_co = TypeVar("R_co", bound=LongRequest, covariant=True)
 
 VERSION: Final = 1
+UNRECORDED: Final = Actor(role="writer")
+"""The actor of requests that a version without rules has pinned."""
 
 
 class Pinned(Struct, Generic[R_co], frozen=True, kw_only=True):
     """A request as it was when it became an operation. ``refs`` are the IDs of the commits that its refs named then, by field.
     ``owner`` has already sealed the changes of a commit, if a call found them too many. ``begun`` is what a call had built when
-    its time was up. ``version`` is that of this document."""
+    its time was up. ``actor`` is whose request it was, for the rules of branches. ``version`` is that of this document."""
 
     request: R_co
     refs: Mapping[str, CommitID] = {}
     owner: str = ""
     begun: PartialResult | None = None
+    actor: Actor = UNRECORDED
     version: int = VERSION
 
 

@@ -24,12 +24,13 @@ class RemoteKeys:
         role: Role,
         repositories: Sequence[str] = (),
         branches: Sequence[str] = (),
+        statuses: Sequence[str] = (),
         *,
         s3: bool = False,
     ) -> KeyWithSecret:
         """Create a key and its secret, which the lake stores sealed for ``s3``. If the response is lost and the request sent
-        again, another key exists whose secret is unknown: revoke it. :class:`InvalidError` for an empty name or pattern."""
-        document = AccessKeyCreation(name, role, list(repositories), list(branches), s3)
+        again, another key exists whose secret is unknown: revoke it. :class:`InvalidError` for an unusable name or pattern."""
+        document = AccessKeyCreation(name, role, list(repositories), list(branches), s3, list(statuses))
         created = self._connection.call("POST", _KEYS, None, document).read(AccessKeyWithSecret)
         return KeyWithSecret(mapped(AccessKey, created, key_id=created.access_key_id), created.secret_access_key)
 

@@ -25,10 +25,11 @@ class RemotePrincipals:
         role: Role,
         repositories: Sequence[str] = (),
         branches: Sequence[str] = (),
+        statuses: Sequence[str] = (),
     ) -> PrincipalRule:
         """Admit the AWS principals that match a pattern. :class:`InvalidError` for an unusable name or pattern;
         :class:`ConflictError` if the pattern already has a rule."""
-        document = PrincipalRuleCreation(principal, name, role, list(repositories), list(branches))
+        document = PrincipalRuleCreation(principal, name, role, list(repositories), list(branches), list(statuses))
         created = self._connection.call("POST", _RULES, None, document).read(PrincipalRuleDocument)
         return mapped(PrincipalRule, created, rule_id=created.id)
 

@@ -16,6 +16,8 @@ class Permission(Enum):
 
     READ = "read"
     """Read anything, and get presigned URLs to read."""
+    CHECK = "check"
+    """Post statuses of trees."""
     WRITE = "write"
     """Change objects, branches, tags and commits."""
     ADMIN = "admin"

@@ -5,10 +5,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from graveler import requests
 from graveler.errors import AlreadyExistsError
 from graveler.files.transaction import expect_text
-from graveler.lake.context import Context
 from graveler.model import Commit, MergeStrategies, MergeStrategy
 from graveler.requests.base import CommitInfo
 from graveler.sdk.reference import Reference, ReferenceType, read_strategies, ref_of
@@ -75,7 +76,7 @@ class Branch(WritableReference):
         expect_text(message)
         info = CommitInfo(message, self._access.user, metadata or {}, date, request_id)
         request = requests.committing.Commit(branch=self._id, info=info, allow_empty=allow_empty)
-        commit = self._access.repository.run(request, Context(progress=progress))
+        commit = self._access.repository.run(request, replace(self._context, progress=progress))
         return Reference(self._access, commit.id)
 
     def revert(
@@ -102,7 +103,8 @@ class Branch(WritableReference):
                 info=CommitInfo(message, self._access.user, metadata or {}),
                 strategies=read_strategies(strategy),
                 allow_empty=allow_empty,
-            )
+            ),
+            self._context,
         )
 
     def cherry_pick(
@@ -125,7 +127,8 @@ class Branch(WritableReference):
                 info=CommitInfo(message, self._access.user, metadata or {}),
                 strategies=read_strategies(strategy),
                 allow_empty=allow_empty,
-            )
+            ),
+            self._context,
         )
 
     def hard_reset(self, reference: ReferenceType) -> Reference:
@@ -166,7 +169,8 @@ class Branch(WritableReference):
                 info=CommitInfo(commit_message, self._access.user, metadata or {}),
                 allow_empty=allow_empty,
                 dry_run=dry_run,
-            )
+            ),
+            self._context,
         )
 
     def transaction(

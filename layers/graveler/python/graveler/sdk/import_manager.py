@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from warnings import warn
 
 from graveler.files.repository import RepositoryAccess
+from graveler.lake.context import Context
 from graveler.requests.base import CommitInfo
 from graveler.requests.importing import AddressType, ImportAddress, ImportAddresses
 from graveler.system.tracebacks import short_tracebacks
@@ -76,7 +77,8 @@ class ImportManager:
                 folders=folders,
                 exclude=tuple(exclude),
                 ignore=not no_ignore,
-            )
+            ),
+            Context(by=self._access.user),
         )
         if imported.changes.left_out:
             warn(

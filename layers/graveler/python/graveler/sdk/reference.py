@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from graveler import requests
 from graveler.errors import InvalidError, UnavailableError
 from graveler.files.repository import RepositoryAccess
@@ -67,7 +69,7 @@ class Reference:
 
     @property
     def _context(self) -> Context:
-        """The context of a request that moves a ref: the reference log names the user."""
+        """The context of a request that moves a ref: the reference log names the user, whom its rules judge."""
         return Context(by=self._access.user)
 
     @property
@@ -295,7 +297,7 @@ class Reference:
             expected_head=_id_of(expected_head),
             expected_destination=_id_of(expected_destination),
         )
-        commit = self._access.repository.run(request, Context(progress=progress))
+        commit = self._access.repository.run(request, replace(self._context, progress=progress))
         return Reference(self._access, commit.id)
 
     def preview_merge(

@@ -127,7 +127,7 @@ def begin(
         opened.run(CreateBranch(name=hidden, source=branch, hidden=True, owner=owner), Context(by=by))
         all_metadata = {**(metadata or {}), TERMS: encode_terms(Terms(branch, tag=tag, kind=Kind.BEGUN))}
         info = CommitInfo(message or f"Transaction on {branch}", by, all_metadata)
-        opened.run(requests.Commit(branch=hidden, info=info, allow_empty=True))
+        opened.run(requests.Commit(branch=hidden, info=info, allow_empty=True), Context(by=by))
         opened.run(ReleaseBranch(name=hidden, owner=owner))
         return hidden
 
@@ -204,7 +204,7 @@ def finish(repository: Reached, hidden: str, work: Work, by: str, *, allow_empty
     terms = Terms(work.branch, replaced_of(work.replaced, work.folders), work.application, work.tag)
     try:
         info = CommitInfo(description, by, {**work.metadata, TERMS: encode_terms(terms)})
-        commit = repository.run(requests.Commit(branch=hidden, info=info))
+        commit = repository.run(requests.Commit(branch=hidden, info=info), Context(by=by))
     except NoChangesError:
         if allow_empty:
             return None
@@ -247,7 +247,8 @@ def merge_hidden(
             unchanged_prefixes=tuple(terms.replaced),
             application=terms.application,
             beside_uncommitted=True,
-        )
+        ),
+        Context(by=by),
     )
     application = terms.application
     later = None if application is None else later_write(repository, terms.branch, application)

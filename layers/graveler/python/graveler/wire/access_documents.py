@@ -103,8 +103,9 @@ class CredentialsList(Struct, frozen=True):
 
 class AccessKeyDocument(Struct, frozen=True):
     """An access key. ``name`` is the name of its holder, who is the committer of its commits. ``repositories`` and ``branches``
-    are patterns that limit the key; empty means no limit. ``created`` is in Unix seconds. The secret of a key for S3 (``s3``) is
-    stored, sealed, to verify signatures."""
+    are patterns that limit the key; empty means no limit. ``statuses`` are patterns of the names of statuses that a key of the
+    role checker posts. ``created`` is in Unix seconds. The secret of a key for S3 (``s3``) is stored, sealed, to verify
+    signatures."""
 
     access_key_id: str
     name: str
@@ -113,6 +114,7 @@ class AccessKeyDocument(Struct, frozen=True):
     branches: list[str]
     created: int
     s3: bool
+    statuses: list[str] = []
 
 
 class AccessKeyWithSecret(AccessKeyDocument, frozen=True, kw_only=True):
@@ -122,13 +124,15 @@ class AccessKeyWithSecret(AccessKeyDocument, frozen=True, kw_only=True):
 
 
 class AccessKeyCreation(Struct, frozen=True):
-    """The access key to create. Without patterns it is valid for all repositories and branches."""
+    """The access key to create. Without patterns it is valid for all repositories and branches. The role checker, and no other,
+    needs patterns of the names of the ``statuses`` that it posts."""
 
     name: str
     role: Role = Role.WRITER
     repositories: list[str] = []
     branches: list[str] = []
     s3: bool = False
+    statuses: list[str] = []
 
 
 class AccessKeyList(Struct, frozen=True):
@@ -155,7 +159,8 @@ class ExternalLoginInformation(Struct, frozen=True):
 class PrincipalRuleDocument(Struct, frozen=True):
     """A rule that lets AWS principals log in. ``principal`` is a pattern of their ARNs; they commit under ``name``, in which
     ``{principal}`` and ``{session}`` stand for the name of the role or user, and of the role's session. ``repositories`` and
-    ``branches`` are patterns; empty means no limit. ``created`` is in Unix seconds."""
+    ``branches`` are patterns; empty means no limit. ``statuses`` are patterns of the names of statuses that a rule of the role
+    checker lets them post. ``created`` is in Unix seconds."""
 
     id: str
     principal: str
@@ -164,16 +169,19 @@ class PrincipalRuleDocument(Struct, frozen=True):
     repositories: list[str]
     branches: list[str]
     created: int
+    statuses: list[str] = []
 
 
 class PrincipalRuleCreation(Struct, frozen=True):
-    """The rule to create. Without patterns it is valid for all repositories and branches."""
+    """The rule to create. Without patterns it is valid for all repositories and branches. The role checker, and no other, needs
+    patterns of the names of the ``statuses`` that it posts."""
 
     principal: str
     name: str
     role: Role = Role.WRITER
     repositories: list[str] = []
     branches: list[str] = []
+    statuses: list[str] = []
 
 
 class PrincipalRuleList(Struct, frozen=True):

@@ -31,7 +31,7 @@ def list_keys(call: Call, query: PageQuery) -> Response:
 @routes.post(_KEYS, "createAccessKey", Permission.ADMIN, responses={201: AccessKeyWithSecret, 400: Error, 401: Error})
 def create_key(call: Call, body: AccessKeyCreation) -> Response:
     """Create an access key. Its secret is not stored, so a repeated request creates another key, whatever its Idempotency-Key."""
-    created = call.access.create_key(body.name, body.role, body.repositories, body.branches, s3=body.s3)
+    created = call.access.create_key(body.name, body.role, body.repositories, body.branches, body.statuses, s3=body.s3)
     key = created.key
     document = AccessKeyWithSecret(
         key.key_id,
@@ -41,6 +41,7 @@ def create_key(call: Call, body: AccessKeyCreation) -> Response:
         list(key.branches),
         key.created,
         key.s3,
+        list(key.statuses),
         secret_access_key=created.secret,
     )
     return json_response(document, 201)
@@ -61,5 +62,12 @@ def revoke_key(call: Call, key: str) -> Response:
 
 def _document(key: AccessKey) -> AccessKeyDocument:
     return AccessKeyDocument(
-        key.key_id, key.name, key.role, list(key.repositories), list(key.branches), key.created, key.s3
+        key.key_id,
+        key.name,
+        key.role,
+        list(key.repositories),
+        list(key.branches),
+        key.created,
+        key.s3,
+        list(key.statuses),
     )

@@ -15,7 +15,6 @@ from graveler.api.queries import AmountQuery, Query, RefsQuery, RequiredText
 from graveler.api.response import Response, json_response, no_content, text_response
 from graveler.api.routing import Routes
 from graveler.errors import InvalidError, MergeConflictError, RefNotFoundError
-from graveler.lake.context import Context
 from graveler.lake.repository import OpenRepository
 from graveler.lake.settings.repository_settings import protecting
 from graveler.requests import committing, merging, refs, staging
@@ -167,7 +166,7 @@ def hard_reset_branch(call: Call, repository: str, request: refs.HardReset) -> R
     opened = call.lake.repository(repository)
 
     def move() -> Response:
-        opened.run(replace(request, request_id=call.request_key), Context(by=call.committer))
+        opened.run(replace(request, request_id=call.request_key), call.context())
         return no_content()
 
     return once(call, move, lambda: None)
@@ -179,7 +178,7 @@ def undo_branch(call: Call, repository: str, request: refs.Undo) -> Response:
     opened = call.lake.repository(repository)
 
     def move() -> Response:
-        branch = opened.run(replace(request, request_id=call.request_key), Context(by=call.committer))
+        branch = opened.run(replace(request, request_id=call.request_key), call.context())
         return json_response(ref_document(branch))
 
     return once(call, move, lambda: None)
@@ -194,7 +193,7 @@ def rename_branch(call: Call, repository: str, request: refs.RenameBranch) -> Re
     def rename() -> Response:
         if _needs_admin(call, opened, request.new) and not opened.branch(request.old).hidden:
             call.identity.require(Permission.ADMIN, repository, request.new)
-        return json_response(ref_document(opened.run(request, Context(by=call.committer))))
+        return json_response(ref_document(opened.run(request, call.context())))
 
     def renamed_earlier() -> Response | None:
         with suppress(RefNotFoundError):

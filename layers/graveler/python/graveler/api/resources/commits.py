@@ -135,7 +135,7 @@ def commit(call: Call, repository: str, request: committing.Commit, query: Commi
         )
         if call.request_key:
             of_metarange = with_id(call, of_metarange)
-        return _created(call.lake.repository(repository).run(of_metarange))
+        return _created(call.run(repository, of_metarange))
     except NoChangesError as error:
         raise ApiError(400, "commit: no changes", cause=error) from None
 

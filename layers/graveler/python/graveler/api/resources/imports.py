@@ -96,7 +96,7 @@ def start_import(call: Call, repository: str, branch: str, body: ImportCreation)
         exclude=body.exclude,
         ignore=body.ignore,
     )
-    stored = msgspec.json.encode(Pinned(request=request))
+    stored = msgspec.json.encode(Pinned(request=request, actor=call.identity.actor))
     _expect_noted(stored, len(sources))
     namespace = opened.repository.namespace
     for source in sources:
@@ -155,7 +155,13 @@ def import_listing(call: Call, repository: str, branch: str, body: ListingImport
     allowed = sources if narrowing is None else sources.narrowed(narrowing)
     excluded = others_namespaces(call, [folder for level in allowed.folders for folder in level])
     request = ImportListingRequest(
-        branch, body.physical_address, body.destination, allowed.folders, *_terms(call, body), others=excluded
+        branch,
+        body.physical_address,
+        body.destination,
+        allowed.folders,
+        *_terms(call, body),
+        others=excluded,
+        actor=call.identity.actor,
     )
     document = msgspec.json.encode(request)
     if len(document) > MAX_REQUEST_BYTES:

@@ -16,7 +16,6 @@ from graveler.api.response import Response, json_response, no_content, rendered_
 from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, link_one
 from graveler.errors import GravelerError, InvalidError, ObjectNotFoundError
-from graveler.lake.context import Context
 from graveler.lake.objects.copying import copy_under_condition
 from graveler.model import CommonPrefix, ObjectEntry
 from graveler.requests import staging
@@ -247,7 +246,7 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
             if_match=condition.if_match,
             force=force,
         )
-        entry = opened.run(request, Context(body=data))
+        entry = opened.run(request, call.context(body=data))
     return json_response(object_document(entry), 201)
 
 
@@ -303,9 +302,9 @@ def delete_object(call: Call, repository: str, branch: str, query: WriteQuery) -
     force = call.force(query.force)
     request = staging.Delete(branch=branch, objects=(query.path,), if_match=condition.if_match, force=force)
     if condition:
-        call.lake.repository(repository).run(request)
+        call.run(repository, request)
     else:
-        call.lake.with_recent_repository(repository, lambda opened: opened.run(request))
+        call.lake.with_recent_repository(repository, lambda opened: opened.run(request, call.context()))
     return no_content()
 
 
@@ -329,7 +328,7 @@ def delete_objects(call: Call, repository: str, branch: str, query: ForceQuery, 
         except InvalidError as error:
             errors.append(_object_error(400, error, path))
     request = staging.Delete(branch=branch, objects=tuple(paths), force=call.force(query.force))
-    call.lake.with_recent_repository(repository, lambda opened: opened.run(request))
+    call.lake.with_recent_repository(repository, lambda opened: opened.run(request, call.context()))
     return json_response(ObjectErrorList(errors))
 
 

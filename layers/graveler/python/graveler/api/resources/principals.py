@@ -77,7 +77,9 @@ def list_rules(call: Call, query: PageQuery) -> Response:
 )
 def create_rule(call: Call, body: PrincipalRuleCreation) -> Response:
     """Let AWS principals log in whose ARN matches a pattern."""
-    rule = call.access.create_rule(body.principal, body.name, body.role, body.repositories, body.branches)
+    rule = call.access.create_rule(
+        body.principal, body.name, body.role, body.repositories, body.branches, body.statuses
+    )
     return json_response(_document(rule), 201)
 
 
@@ -103,6 +105,7 @@ def _document(rule: PrincipalRule) -> PrincipalRuleDocument:
         list(rule.repositories),
         list(rule.branches),
         rule.created,
+        list(rule.statuses),
     )
 
 

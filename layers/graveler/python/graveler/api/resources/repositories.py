@@ -128,7 +128,7 @@ def create_repository(call: Call, query: CreateQuery, body: RepositoryCreation) 
 
     def made(opened: OpenRepository) -> Response:
         if body.sample_data:
-            add_sample(opened, by=call.committer)
+            add_sample(opened, actor=call.identity.actor)
         return json_response(repository_document(opened.repository), 201)
 
     def created_earlier() -> Response | None:
@@ -293,7 +293,7 @@ def set_import_sources(call: Call, repository: str, query: ForceQuery, body: Imp
     if body.prefixes is not None:
         AllowedSources(body.prefixes)  # refuses ambiguous addresses
     prefixes = None if body.prefixes is None else tuple(body.prefixes)
-    opened.run(setting_changes.SetImportSources(prefixes=prefixes, force=call.force(query.force)))
+    opened.run(setting_changes.SetImportSources(prefixes=prefixes, force=call.force(query.force)), call.context())
     return no_content()
 
 

@@ -11,7 +11,6 @@ from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.api.staging import entry_to_stage, expect_sources, link_one
 from graveler.errors import ProtectedBranchError
-from graveler.lake.context import Context
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry
 from graveler.requests import staging
@@ -113,7 +112,7 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
 
     def link(opened: OpenRepository) -> None:
         request = staging.LinkMany(branch=branch, entries=tuple(entries), force=force)
-        opened.run(request, Context(accept=expect_sources(call, opened, entries)))
+        opened.run(request, call.context(accept=expect_sources(call, opened, entries)))
 
     call.lake.with_recent_repository(repository, link)
     return json_response(LinkedObjects([object_document(entry) for entry in entries]))

@@ -8,6 +8,7 @@ from graveler.api.sample.contents import sample_files
 from graveler.errors import NoChangesError
 from graveler.lake.context import Context
 from graveler.lake.repository import OpenRepository
+from graveler.model import Actor
 from graveler.requests.base import CommitInfo
 from graveler.requests.committing import Commit
 from graveler.requests.staging import Upload
@@ -17,14 +18,15 @@ __all__ = ["add_sample"]
 MESSAGE = "Add sample data"
 
 
-def add_sample(opened: OpenRepository, *, by: str) -> None:
+def add_sample(opened: OpenRepository, *, actor: Actor) -> None:
     """Upload the sample's files to the default branch, and commit them. Can be repeated after an interruption. Cost: 32 uploads,
     one after the other, and a commit."""
     branch = opened.repository.default_branch
     for file in sample_files(opened.repository.name, branch):
         request = Upload(branch=branch, path=file.path, content_type=file.content_type, force=True)
-        opened.run(request, Context(body=file.data))
+        opened.run(request, Context(by=actor.name, actor=actor, body=file.data))
     try:
-        opened.run(Commit(branch=branch, info=CommitInfo(MESSAGE, by), force=True))
+        commit = Commit(branch=branch, info=CommitInfo(MESSAGE, actor.name), force=True)
+        opened.run(commit, Context(by=actor.name, actor=actor))
     except NoChangesError:
         return  # it was committed, and the response was lost

@@ -24,7 +24,9 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The key's holder, who becomes the committer.")],
     role: Annotated[
         str,
-        typer.Option("--role", metavar="ROLE", help="reader, writer or admin.", autocompletion=completion.roles),
+        typer.Option(
+            "--role", metavar="ROLE", help="reader, checker, writer or admin.", autocompletion=completion.roles
+        ),
     ] = "writer",
     repositories: Annotated[
         list[str] | None,
@@ -34,6 +36,10 @@ def create(
         list[str] | None,
         typer.Option("--branch", metavar="PATTERN", help="Change only matching branches; repeatable. [default: all]"),
     ] = None,
+    statuses: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="PATTERN", help="Post matching statuses, as a checker; repeatable."),
+    ] = None,
     s3: Annotated[
         bool, typer.Option("--s3", help="For S3 clients, which sign with the secret; it is stored, sealed.")
     ] = False,
@@ -42,8 +48,9 @@ def create(
 ) -> None:
     """Create an access key. Its secret is shown only once, and not stored, except with --s3.
 
-    A reader can read; a writer can also change objects, branches, tags and commits; an admin can also change repositories and
-    keys. A PATTERN is a name that may contain *, ? and [...]. --branch limits only changes: every branch can be read.
+    A reader can read; a checker can also post statuses (`graveler status`); a writer can also change objects, branches, tags and
+    commits; an admin can also change repositories and keys. A PATTERN is a name that may contain *, ? and [...]. --branch limits
+    only changes: every branch can be read.
 
     \b
     Examples:
@@ -51,10 +58,12 @@ def create(
       graveler keys create nightly --role writer --repository quickstart \\
         --branch 'ingest-*'
       graveler keys create dashboard --role reader --json
+      graveler keys create ci --role checker --status 'dbt*'
 
-    JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created, s3}.
+    JSON: one document {access_key_id, secret_access_key, name, role, repositories, branches, created, s3, statuses}.
     """
-    new_key = _open_access(lake).create_key(name, read_role(role), repositories or (), branches or (), s3=s3)
+    access = _open_access(lake)
+    new_key = access.create_key(name, read_role(role), repositories or (), branches or (), statuses or (), s3=s3)
     key, secret = new_key.key, new_key.secret
     screen = output(as_json=as_json)
     fields = {"access key ID": key.key_id, "secret access key": secret, "name": key.name, "role": key.role.value}
@@ -78,7 +87,7 @@ def list_(lake: LakeOption = None, as_json: AsJson = False) -> None:
     """
     screen = output(as_json=as_json)
     for key in _open_access(lake).keys():  # noqa: SIM118 - a method of its own
-        row = screen.safe(f"{key.role.value:<6}  {key.name}{limits_text(key)}")
+        row = screen.safe(f"{key.role.value:<7}  {key.name}{limits_text(key)}")
         screen.answer(_key_json(key), f"{key.key_id}  {screen.paint(moment(key.created), 'dim')}  {row}")
 
 
@@ -160,4 +169,5 @@ def _key_json(key: "AccessKey") -> Json:
         "branches": list(key.branches),
         "created": key.created,
         "s3": key.s3,
+        "statuses": list(key.statuses),
     }

@@ -243,7 +243,7 @@ def _replay(
     request = kind(branch=branch, ref=uri.ref, **fields)
     try:
         with conflicts_as_json(screen), moving(repository, branch):
-            commit = repository.run(request)
+            commit = run_request(repository, request)
     except MergeConflictError as error:
         doing = f"reverting {uri.ref!r} on" if is_revert else f"picking {uri.ref!r} onto"
         side = f"before {uri.ref}" if is_revert else uri.ref

@@ -36,7 +36,9 @@ def create(
     ],
     role: Annotated[
         str,
-        typer.Option("--role", metavar="ROLE", help="reader, writer or admin.", autocompletion=completion.roles),
+        typer.Option(
+            "--role", metavar="ROLE", help="reader, checker, writer or admin.", autocompletion=completion.roles
+        ),
     ] = "writer",
     repositories: Annotated[
         list[str] | None,
@@ -45,6 +47,10 @@ def create(
     branches: Annotated[
         list[str] | None,
         typer.Option("--branch", metavar="PATTERN", help="Change only matching branches; repeatable. [default: all]"),
+    ] = None,
+    statuses: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="PATTERN", help="Post matching statuses, as a checker; repeatable."),
     ] = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
@@ -63,9 +69,9 @@ def create(
       graveler principals create '{session}' \\
         'arn:aws:iam::123456789012:role/AWSReservedSSO_Data_*' --role reader
 
-    JSON: one document {id, principal, name, role, repositories, branches, created}.
+    JSON: one document {id, principal, name, role, repositories, branches, created, statuses}.
     """
-    rule = _open(lake).create_rule(principal, name, read_role(role), repositories or (), branches or ())
+    rule = _open(lake).create_rule(principal, name, read_role(role), repositories or (), branches or (), statuses or ())
     screen = output(as_json=as_json)
     fields = {"rule": rule.rule_id, "principal": rule.principal, "name": rule.name, "role": rule.role.value}
     screen.answer(_json(rule), *screen.fields({**fields, **listed_limits(rule)}))
@@ -83,7 +89,7 @@ def list_(lake: LakeOption = None, as_json: AsJson = False) -> None:
     """
     screen = output(as_json=as_json)
     for rule in _open(lake).rules():
-        row = screen.safe(f"{rule.role.value:<6}  {rule.name}  {rule.principal}{limits_text(rule)}")
+        row = screen.safe(f"{rule.role.value:<7}  {rule.name}  {rule.principal}{limits_text(rule)}")
         screen.answer(_json(rule), f"{rule.rule_id}  {screen.paint(moment(rule.created), 'dim')}  {row}")
 
 
@@ -134,4 +140,5 @@ def _json(rule: "PrincipalRule") -> Json:
         "repositories": list(rule.repositories),
         "branches": list(rule.branches),
         "created": rule.created,
+        "statuses": list(rule.statuses),
     }

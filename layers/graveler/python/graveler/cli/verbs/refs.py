@@ -10,7 +10,7 @@ from graveler import requests
 from graveler.cli import completion
 from graveler.cli.commands import Commands
 from graveler.cli.groups import RefGroup
-from graveler.cli.locations import open_repository, user_name
+from graveler.cli.locations import open_repository
 from graveler.cli.options import (
     OF_USE,
     AsJson,
@@ -112,7 +112,7 @@ def create_branch(
     ref = start if start is not None else source
     begin = parse_ref_of(uri.repository, ref) if ref is not None else repository.repository.default_branch
     request = requests.refs.CreateBranch(name=uri.ref, source=begin, **request_fields(context))
-    new_branch = run_request(repository, request, by=user_name())
+    new_branch = run_request(repository, request)
     _warn_of_tag(repository, new_branch.name)
     screen = output(as_json=as_json)
     head = screen.paint(new_branch.commit_id[:SHORT], "yellow")
@@ -181,7 +181,7 @@ def rewrite_branch(
     split = SplitParameters(min_size, max_size, raggedness)
     repository = open_repository(lake, uri.repository)
     request = requests.committing.Rewrite(branch=uri.ref, split=split, info=commit_info(message, meta))
-    commit = repository.run(request)
+    commit = run_request(repository, request)
     screen = output(as_json=as_json)
     screen.answer(commit_json(commit), commit_line(screen, f"rewrote {uri.ref}", commit))
 
@@ -215,7 +215,7 @@ def delete_branch(
             "nothing was deleted",
         )
     if not dry_run or not deletable:
-        run_request(repository, requests.refs.DeleteBranch(name=uri.ref), by=user_name())
+        run_request(repository, requests.refs.DeleteBranch(name=uri.ref))
     screen = output(as_json=as_json)
     screen.answer(
         {"deleted": uri.ref, "commit_id": head, "uncommitted": uncommitted, "dry_run": dry_run},
@@ -241,7 +241,7 @@ def rename_branch(
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
-    renamed = run_request(repository, requests.refs.RenameBranch(old=uri.ref, new=name), by=user_name())
+    renamed = run_request(repository, requests.refs.RenameBranch(old=uri.ref, new=name))
     _warn_of_tag(repository, renamed.name)
     output(as_json=as_json).answer(
         {"renamed": uri.ref, "name": renamed.name, "commit_id": renamed.commit_id},
@@ -319,7 +319,7 @@ def create_tag(
     uri = parse_tag(tag)
     repository = open_repository(lake, uri.repository)
     request = requests.refs.CreateTag(name=uri.ref, ref=parse_ref_of(uri.repository, ref))
-    new_tag = run_request(repository, request, by=user_name())
+    new_tag = run_request(repository, request)
     if is_branch(new_tag.name):
         with suppress(RefNotFoundError):
             repository.branch(new_tag.name)
@@ -362,7 +362,7 @@ def delete_tag(tag: TagURI, dry_run: DryRun = False, lake: LakeOption = None, as
     repository = open_repository(lake, uri.repository)
     named = repository.tag(uri.ref).commit_id
     if not dry_run:
-        run_request(repository, requests.refs.DeleteTag(name=uri.ref), by=user_name())
+        run_request(repository, requests.refs.DeleteTag(name=uri.ref))
     screen = output(as_json=as_json)
     screen.answer(
         {"deleted": uri.ref, "commit_id": named, "dry_run": dry_run},

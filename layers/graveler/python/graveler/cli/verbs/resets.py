@@ -6,7 +6,7 @@ import typer
 
 from graveler import requests
 from graveler.cli import completion
-from graveler.cli.locations import open_repository, user_name
+from graveler.cli.locations import open_repository
 from graveler.cli.options import OF_USE, AsJson, LakeOption, Yes
 from graveler.cli.request_options import run_request
 from graveler.cli.sums import totals_text
@@ -82,7 +82,7 @@ def reset(
             after = repository.commit_of(target).id
         else:
             request = requests.refs.HardReset(branch=branch, ref=target)
-            after = run_request(repository, request, by=user_name()).commit_id
+            after = run_request(repository, request).commit_id
         old, new = (screen.paint(commit[:SHORT], "yellow") for commit in (before, after))
         screen.answer(
             {"branch": branch, "commit_id": after, "from": before, "dry_run": dry_run},
@@ -143,7 +143,7 @@ def undo(
     """
     uri = parse_branch(branch)
     repository = open_repository(lake, uri.repository)
-    moved = run_request(repository, requests.refs.Undo(branch=uri.ref), by=user_name())
+    moved = run_request(repository, requests.refs.Undo(branch=uri.ref))
     screen = output(as_json=as_json)
     screen.answer(
         {"branch": uri.ref, "commit_id": moved.commit_id},
@@ -158,7 +158,7 @@ def _changes(repository: "AnyRepository", branch: str, path: str, *, whole: bool
 
 def _drop(repository: "AnyRepository", branch: str, path: str, *, whole: bool) -> None:
     prefix, single = (path or None, None) if whole else (None, path)
-    run_request(repository, requests.staging.Reset(branch=branch, path=single, prefix=prefix), by=user_name())
+    run_request(repository, requests.staging.Reset(branch=branch, path=single, prefix=prefix))
 
 
 def _confirm_drop(branch: str, path: str, changes: int, *, yes: bool) -> None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from graveler.errors import GravelerError, MergeConflictError, NoChangesError
 from graveler.gateway.control import Tally
+from graveler.lake.context import Context
 from graveler.model import Application, Commit, MergeStrategies
 from graveler.requests import committing, merging, staging
 from graveler.requests.base import CommitInfo
@@ -85,7 +86,7 @@ def publish(
             application=terms.application,
         )
         try:
-            return repository.run(merge)
+            return repository.run(merge, Context(by=by))
         except NoChangesError:
             return None  # the destination has the same objects by now
     except GravelerError as error:
