@@ -40,6 +40,8 @@ WRITING_GETS = frozenset(
     )
 )
 """What only who may write asks for."""
+CHECKING = frozenset(("postStatus",))
+"""What a checker does."""
 OF_THE_LAKE = frozenset(
     (
         "createRepository",
@@ -118,6 +120,7 @@ BODIES: dict[str, object] = {
     "renewLease": {"owner": "tx"},
     "createAccessKey": {"name": "somebody"},
     "createHold": {"ref": "main"},
+    "postStatus": {"name": "dbt", "state": "success"},
     "importListing": {"path": "x", "physical_address": "x"},
     "importListingDryRun": {"path": "x", "physical_address": "x"},
     "restoreSubmit": {"commits_meta_range_id": "x", "tags_meta_range_id": "x", "branches_meta_range_id": "x"},
@@ -138,6 +141,8 @@ def needs(route: Route) -> Permission | None:
         return Permission.ADMIN
     if route.tag == "not implemented" or route.operation in READING_POSTS:
         return Permission.READ
+    if route.operation in CHECKING:
+        return Permission.CHECK
     if route.operation in WRITING_GETS or route.method not in ("GET", "HEAD"):
         return Permission.WRITE
     return Permission.READ
@@ -156,7 +161,7 @@ def allowed(
     world: World, route: Route, role: Role, repositories: Sequence[str] = (), branches: Sequence[str] = ()
 ) -> bool:
     """Whether a key gets past the check of permissions."""
-    key = world.access.create_key("who", role, repositories, branches)
+    key = world.access.create_key("who", role, repositories, branches, ["dbt"] if role is Role.CHECKER else ())
     path = "/".join(VALUES.get(part[1:-1], "x") if part[:1] == "{" else part for part in route.template.split("/"))
     answer = EventClient(world)(
         route.method, path, {"path": "x"}, BODIES.get(route.operation, {}), authorization=basic(key)
@@ -185,6 +190,7 @@ def test_each_route_is_for_whom_it_is_meant(world: World, route: Route) -> None:
     )  # of somebody else: an admin's business
     reader, writer = needed is Permission.READ and not others, needed is not Permission.ADMIN and not others
     assert allowed(world, route, Role.READER) == reader
+    assert allowed(world, route, Role.CHECKER) == (reader or needed is Permission.CHECK)
     assert allowed(world, route, Role.WRITER) == writer
     if route.operation != "deleteRepository":
         assert allowed(world, route, Role.ADMIN)
@@ -197,12 +203,13 @@ def test_a_limited_key_stays_within_its_limits(world: World, route: Route) -> No
         return
     somewhere = "{repository}" in route.template
     reading = needed is Permission.READ
+    of_branches = needed not in (Permission.READ, Permission.CHECK)
     elsewhere = allowed(world, route, Role.ADMIN, ["other", "repo?"])
     assert elsewhere == (not somewhere and reading)
     assert allowed(world, route, Role.ADMIN, ["re*"]) == (route.operation not in OF_THE_LAKE)
     on_branch = "{branch}" in route.template or "{destination}" in route.template or route.operation == "createBranch"
-    assert allowed(world, route, Role.ADMIN, (), ["dev", "ma"]) == reading
-    assert allowed(world, route, Role.ADMIN, (), ["ma*"]) == (reading or on_branch)
+    assert allowed(world, route, Role.ADMIN, (), ["dev", "ma"]) == (not of_branches)
+    assert allowed(world, route, Role.ADMIN, (), ["ma*"]) == (not of_branches or on_branch)
 
 
 def test_a_limited_key_sees_its_own_repositories_only() -> None:

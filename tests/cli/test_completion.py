@@ -68,7 +68,7 @@ def offered(line: str) -> list[str]:
         ("graveler log lakefs://lake/main --stop-at v", ["v1"]),
         ("graveler reset lakefs://lake/main --hard v", ["v1"]),
         ("graveler keys create ann --role w", ["writer"]),
-        ("graveler principals create arn --role ''", ["reader", "writer", "admin"]),
+        ("graveler principals create arn --role ''", ["reader", "checker", "writer", "admin"]),
     ],
 )
 def test_names_are_offered(lake: Path, line: str, expected: list[str]) -> None:

@@ -26,12 +26,13 @@ from graveler.model import (
     RefSelection,
     RetentionRules,
     SplitParameters,
+    StatusState,
     Totals,
 )
 from graveler.operations.store import OperationState
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository, runs_remotely
-from graveler.requests import committing, importing, merging, pulls, refs, setting_changes, staging
+from graveler.requests import committing, importing, merging, pulls, refs, setting_changes, staging, statuses
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.exporting import Export
 from graveler.requests.fields import fields_of
@@ -45,6 +46,7 @@ from graveler.wire import (
     object_documents,
     operation_documents,
     pull_documents,
+    status_documents,
 )
 from graveler.wire.documents import Pagination
 from graveler.wire.refs import MergeBase, MergeResult, RefDescription, Reflog, WrittenVersion
@@ -82,6 +84,10 @@ REPLAY: Final[dict[str, Any]] = {
 TERMS: Final[dict[str, Any]] = {"message": "m", "strategies": STRATEGIES, "squash": True}
 
 VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
+    (
+        statuses.PostStatus(commit="a/s~1", name="dbt/é %+", state=StatusState.SUCCESS),
+        {"description": "fine", "url": "https://ci/1", "expires": 60, "of": "commit"},
+    ),
     (committing.Commit(branch="b"), {"info": DATED, "allow_empty": True, "force": True}),
     (
         committing.CommitMetarange(branch="b", metarange=MetarangeName("m")),
@@ -259,6 +265,7 @@ READS: Final[dict[str, Callable[[RemoteRepository], object]]] = {
     "pull_requests": lambda repository: repository.pull_requests("open", after="9", amount=2000, prefix="7"),
     "pull_comments": lambda repository: repository.pull_comments("7", after="1", amount=5),
     "written_by": lambda repository: repository.written_by("b", Application("app", 3)),
+    "statuses": lambda repository: repository.statuses("a/r"),
     "expect_upload": lambda repository: repository.expect_upload("b", "a/é b"),
 }
 
@@ -284,6 +291,7 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
         stats, physical_address=f"{script.url}/store/x", physical_address_expiry=9_999_999_999
     )
     changes = ImportChanges(1, 3)
+    status = status_documents.Status("dbt", StatusState.SUCCESS, "", "", "me", "me", 1_700_000_000, None, "tree", "")
     operation = operation_documents.OperationDocument(
         "op", "import", OperationState.COMPLETED, 1, 2, 1, ID, ID, "", changes=changes
     )
@@ -305,6 +313,8 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
         ("GET repo/branches/[^/]+", 200, documents.Ref("b", ID)),
         ("GET repo/tags/[^/]+", 200, documents.Ref("t", ID)),
         ("GET repo/commits/[^/]+", 200, COMMIT),
+        ("GET repo/commits/[^/]+/statuses", 200, status_documents.StatusList([status])),
+        ("POST repo/commits/[^/]+/statuses", 201, status),
         ("GET repo/refs/[^/]+", 200, RefDescription("r", "tag", ID, COMMIT, None, False, False)),
         ("GET repo/branches/[^/]+/reflog", 200, Reflog([])),
         ("GET repo/branches/[^/]+/written", 200, WrittenVersion(ID)),

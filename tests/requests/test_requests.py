@@ -13,10 +13,10 @@ from graveler.lake.context import Context
 from graveler.lake.keyword_methods import KeywordMethods
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.repository import function_of
-from graveler.model import CommitID, SplitParameters
+from graveler.model import CommitID, SplitParameters, StatusState
 from graveler.operations.pinned_requests import KINDS, LongRequest
 from graveler.remote.repository import runs_remotely
-from graveler.requests import committing, merging, pulls, refs, setting_changes, staging
+from graveler.requests import committing, merging, pulls, refs, setting_changes, staging, statuses
 from graveler.requests.base import CommitInfo, Gated, Permission, Repetition, Request, T_co
 from graveler.requests.fields import fields_of
 from graveler.requests.refs import CreateTag, DeleteTag
@@ -117,6 +117,7 @@ KEYED: list[Request[Any]] = [
     pulls.WithdrawApproval(pull="1"),
     pulls.CommentOnPullRequest(pull="1", text="good"),
     pulls.MergePullRequest(pull="1"),
+    statuses.PostStatus(commit="dev", name="dbt", state=StatusState.SUCCESS, expires=60, of="commit"),
 ]
 
 

@@ -1472,6 +1472,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/repositories/{repository}/commits/{commit_id}/statuses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the statuses of a commit and of its tree that have not expired, and whose poster's key is not revoked. */
+        get: operations["listStatuses"];
+        put?: never;
+        /**
+         * Post a verdict about the tree of a commit, or about the commit.
+         * @description A key of the role checker posts the names that it has.
+         */
+        post: operations["postStatus"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories/{repository}/dump": {
         parameters: {
             query?: never;
@@ -5004,6 +5025,55 @@ export interface components {
             results: components["schemas"]["ObjectStats"][];
         };
         /**
+         * Status
+         * @description A verdict about a tree (``of`` ``tree``), or about the commit ``commit_id`` alone. ``by`` is the name of its poster,
+         *         ``principal`` what tells posters apart. ``created`` and ``expires`` (null: it has no end) are in Unix seconds.
+         */
+        Status: {
+            by: string;
+            commit_id: string;
+            created: number;
+            description: string;
+            expires: number | null;
+            name: string;
+            /** @enum {unknown} */
+            of: "commit" | "tree";
+            principal: string;
+            state: components["schemas"]["StatusState"];
+            url: string;
+        };
+        /**
+         * StatusCreation
+         * @description The status to post. ``state`` is ``success``, ``failure``, ``error`` or ``pending``. ``expires`` is the number of seconds for
+         *         which it is valid, at most 366 days; 0 if it has no end. ``of``: ``tree``, or ``commit`` if the check has read the message,
+         *         author or metadata of the commit.
+         */
+        StatusCreation: {
+            /** @default null */
+            description: string | null;
+            /** @default null */
+            expires: number | null;
+            name: string;
+            /** @default null */
+            of: ("commit" | "tree") | null;
+            state: components["schemas"]["StatusState"];
+            /** @default null */
+            url: string | null;
+        };
+        /**
+         * StatusList
+         * @description The statuses of a commit and of its tree that count, in the order in which they were posted.
+         */
+        StatusList: {
+            results: components["schemas"]["Status"][];
+        };
+        /**
+         * StatusState
+         * @description The verdict of a status. Only ``success`` lets a tree pass; ``error`` is a check that could not be made.
+         * @enum {unknown}
+         */
+        StatusState: "error" | "failure" | "pending" | "success";
+        /**
          * StorageConfig
          * @description The object store. Clients append a slash and a repository's name to ``default_namespace_prefix`` to get a storage
          *         namespace.
@@ -5528,6 +5598,10 @@ export type StagingLocation = components['schemas']['StagingLocation'];
 export type StagingMetadata = components['schemas']['StagingMetadata'];
 export type Started = components['schemas']['Started'];
 export type StatsOfMany = components['schemas']['StatsOfMany'];
+export type Status = components['schemas']['Status'];
+export type StatusCreation = components['schemas']['StatusCreation'];
+export type StatusList = components['schemas']['StatusList'];
+export type StatusState = components['schemas']['StatusState'];
 export type StorageConfig = components['schemas']['StorageConfig'];
 export type StoredPart = components['schemas']['StoredPart'];
 export type StoredPartList = components['schemas']['StoredPartList'];
@@ -14517,6 +14591,176 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Commit"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listStatuses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                repository: string;
+                commit_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postStatus: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a name that you choose for this request: if it is repeated under this name, it takes effect only once */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                repository: string;
+                commit_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StatusCreation"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Status"];
                 };
             };
             /** @description Bad Request */

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from graveler.api.call import Call
 from graveler.api.errors import ApiError
@@ -89,7 +90,7 @@ def _context(call: Call, half: float) -> Context:
     """Return the limits: half of the request's time and the records readable in it; none without operations."""
     if not call.settings.hands_over:
         return call.context()
-    return call.context(limit=call.settings.operation_records, stop=lambda: call.seconds_left() <= half)
+    return replace(call.context(), limit=call.settings.operation_records, stop=lambda: call.seconds_left() <= half)
 
 
 def pinned(

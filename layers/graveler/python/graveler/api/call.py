@@ -14,11 +14,9 @@ from graveler.api.origins import on_own_origin
 from graveler.api.settings import Settings
 from graveler.lake.context import Context
 from graveler.lake.lake import Lake
-from graveler.lake.objects.stage import Accept
 from graveler.operations.operator import Operator
 from graveler.requests.base import Request
 from graveler.storage.tables.port import Check
-from graveler.tree.writer import Stop
 
 T = TypeVar("T")
 
@@ -97,24 +95,9 @@ class Call:
         For anyone else the flag is ignored, and the error is that the repository is read-only."""
         return bool(wish) and self.identity.role is Role.ADMIN
 
-    def context(
-        self,
-        *,
-        body: bytes | Path = b"",
-        accept: Accept | None = None,
-        limit: int | None = None,
-        stop: Stop | None = None,
-    ) -> Context:
+    def context(self) -> Context:
         """Return the context in which a request of the lake runs for the caller."""
-        return Context(
-            by=self.committer,
-            actor=self.identity.actor,
-            limit=limit,
-            stop=stop,
-            body=body,
-            accept=accept,
-            only_while=self.only_while,
-        )
+        return Context(by=self.committer, actor=self.identity.actor, only_while=self.only_while)
 
     def run(self, repository: str, request: Request[T]) -> T:
         """Run a request in a repository. One table read, and the request."""

@@ -27,6 +27,7 @@ TAGS: Final[Mapping[str, str]] = {
     "branches": "Branches, and what moves them: reset, revert, cherry-pick",
     "objects": "Objects: read, list, write, delete, copy",
     "commits": "Commits and histories",
+    "statuses": "Statuses: verdicts about the trees of commits, which rules ask for",
     "refs": "Two refs: merge, merge base, differences",
     "pulls": "Pull requests: proposed merges, their comments and approvals",
     "tags": "Permanent names for commits",

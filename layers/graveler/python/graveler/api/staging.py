@@ -3,6 +3,8 @@
 import time
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from graveler.access.refusals import OthersNamespaceError
 from graveler.access.sources import ImportSources
 from graveler.api.call import Call
@@ -108,7 +110,7 @@ def link_one(
             expect_sources(call, current, [entry])
             current.run(request, call.context())
         else:
-            recent.run(request, call.context(accept=expect_sources(call, recent, [entry])))
+            recent.run(request, replace(call.context(), accept=expect_sources(call, recent, [entry])))
 
     call.lake.with_recent_repository(repository, link)
 

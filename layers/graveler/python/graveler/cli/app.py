@@ -18,6 +18,7 @@ from graveler.cli.verbs import (
     about,
     bench,
     changes,
+    commit_statuses,
     config,
     copies,
     demonstration,
@@ -187,9 +188,9 @@ _add(
     objects.rm,
     sql.sql,
 )
+app.add_typer(commit_statuses.app, name="status", rich_help_panel=CHANGES)
 _add(
     CHANGES,
-    changes.status,
     changes.commit,
     diffs.diff,
     merges.merge,
@@ -199,7 +200,7 @@ _add(
     imports.import_,
     runs.run_,
     runs.gateway,
-    names=("status", "commit", "diff", "merge", "revert", "cherry-pick", "reset", "import", "run", "gateway"),
+    names=("commit", "diff", "merge", "revert", "cherry-pick", "reset", "import", "run", "gateway"),
 )
 app.add_typer(pull_requests.app, name="pr", rich_help_panel=CHANGES)
 app.add_typer(ingest.app, name="ingest", rich_help_panel=CHANGES)

@@ -22,6 +22,15 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+class StatusGroup(Group):
+    """The commands of statuses. Without one of them, the words are those of ``show``: ``graveler status BRANCH``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
 class RefGroup(Group):
     """The commands of branches or of tags. A ref's name in the place of a command is refused with the commands that take it."""
 

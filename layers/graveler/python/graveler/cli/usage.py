@@ -67,7 +67,7 @@ _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "revert": {"--no-edit": "leave it out; -m gives another message", "-n": "leave it out: a revert is a commit at once"},
     "rm": {"-f": "use --yes, which removes without a question", "--cached": "leave it out: no file of this machine is removed"},
-    "status": {
+    "status show": {
         "-s": "leave it out: it shows a line for each change",
         "--short": "leave it out: it shows a line for each change",
         "--porcelain": "use --json",

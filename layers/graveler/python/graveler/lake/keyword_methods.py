@@ -162,6 +162,7 @@ class KeywordMethods(ABC):
     import_folder = _method(lambda: requests.importing.ImportFolder, "destination")
     import_listing = _method(lambda: requests.importing.ImportListing, "options")
     export = _method(lambda: requests.exporting.Export)
+    post_status = _method(lambda: requests.statuses.PostStatus)
 
 
 def strategies_of(strategy: MergeStrategy | MergeStrategies) -> MergeStrategies:

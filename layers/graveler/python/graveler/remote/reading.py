@@ -27,6 +27,7 @@ from graveler.model import (
     Repository,
     RetentionRules,
     Settings,
+    Status,
     Tag,
     Totals,
 )
@@ -34,7 +35,14 @@ from graveler.remote.connection import PAGE, Connection, Query, branch_path
 from graveler.remote.error_responses import refusal
 from graveler.remote.transfers import Transfers
 from graveler.system.forks import new_lock
-from graveler.wire import difference_documents, documents, object_documents, refs, repository_documents
+from graveler.wire import (
+    difference_documents,
+    documents,
+    object_documents,
+    refs,
+    repository_documents,
+    status_documents,
+)
 from graveler.wire.error_documents import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
 
 if TYPE_CHECKING:
@@ -99,6 +107,11 @@ class RemoteReader:
     def commit_of(self, ref: str) -> Commit:
         """Return the commit that a ref points at, without uncommitted changes."""
         return self._connection.get((*self._base, "commits", ref), documents.Commit).value()
+
+    def statuses(self, ref: str) -> tuple[Status, ...]:
+        """Return the statuses of a ref's commit and of its tree that count, in the order in which they were posted."""
+        listing = self._connection.get((*self._base, "commits", ref, "statuses"), status_documents.StatusList)
+        return tuple(document.value() for document in listing.results)
 
     def describe_ref(self, ref: str) -> RefDescription:
         """Return what a ref is, its commit, and what may be done with it."""

@@ -9,7 +9,7 @@ from graveler.errors import InvalidError
 from graveler.history.names import check_branch
 from graveler.remote.connection import Connection, Query, Response
 from graveler.requests.base import CommitInfo, Request
-from graveler.wire import documents, object_documents
+from graveler.wire import documents, object_documents, status_documents
 from graveler.wire.request_shapes import shape_of
 
 T = TypeVar("T")
@@ -63,6 +63,8 @@ def read_result(request: Request[T], response: Response) -> T:
             result = response.read(documents.Commit).value()
         case model.ObjectEntry:
             result = response.read(object_documents.ObjectStats).entry()
+        case model.Status:
+            result = response.read(status_documents.Status).value()
     return result  # type: ignore[no-any-return]
 
 

@@ -11,9 +11,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graveler.requests import committing, exporting, importing, merging, pulls, refs, setting_changes, staging
+    from graveler.requests import (
+        committing,
+        exporting,
+        importing,
+        merging,
+        pulls,
+        refs,
+        setting_changes,
+        staging,
+        statuses,
+    )
 
-__all__ = ["committing", "exporting", "importing", "merging", "pulls", "refs", "setting_changes", "staging"]
+__all__ = ["committing", "exporting", "importing", "merging", "pulls", "refs", "setting_changes", "staging", "statuses"]
 
 
 def __getattr__(name: str) -> ModuleType:

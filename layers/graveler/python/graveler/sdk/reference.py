@@ -22,6 +22,8 @@ from graveler.model import (
     MergeStrategies,
     MergeStrategy,
     ObjectEntry,
+    Status,
+    StatusState,
 )
 from graveler.requests.base import CommitInfo
 from graveler.sdk.listing import Listing, keys_behind, listing
@@ -108,6 +110,34 @@ class Reference:
     def get_commit(self) -> Commit:
         """Return the commit that the ref points at. Cost: resolving the ref, one commit."""
         return self._access.repository.commit_of(self._id)
+
+    def statuses(self) -> tuple[Status, ...]:
+        """Return the statuses of the ref's commit and of its tree that count: they have not expired, and their posters' keys are
+        not revoked. Cost: resolving the ref, one commit, two table reads, one without statuses."""
+        return self._access.repository.statuses(self._id)
+
+    def post_status(
+        self,
+        name: str,
+        state: StatusState | Literal["success", "failure", "error", "pending"],
+        description: str = "",
+        *,
+        url: str = "",
+        expires: int = 0,
+        of: Literal["tree", "commit"] = "tree",
+    ) -> Status:
+        """Post a verdict about the ref's tree, or about its commit alone, valid for ``expires`` seconds, 0 for no end. Use the ID
+        of the commit that was checked: a branch may have moved. Cost and errors as :class:`PostStatus`."""
+        request = requests.statuses.PostStatus(
+            commit=self._id,
+            name=name,
+            state=StatusState(state),
+            description=description,
+            url=url,
+            expires=expires,
+            of=of,
+        )
+        return self._access.repository.run(request, self._context)
 
     def log(
         self,

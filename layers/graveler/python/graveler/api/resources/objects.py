@@ -3,6 +3,7 @@
 from typing import Annotated, Final
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from graveler.api.call import Call
 from graveler.api.conditions import write_condition
@@ -246,7 +247,7 @@ def upload_object(call: Call, repository: str, branch: str, query: WriteQuery) -
             if_match=condition.if_match,
             force=force,
         )
-        entry = opened.run(request, call.context(body=data))
+        entry = opened.run(request, replace(call.context(), body=data))
     return json_response(object_document(entry), 201)
 
 

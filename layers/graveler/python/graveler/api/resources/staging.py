@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from graveler.api.call import Call
 from graveler.api.conditions import expect_no_condition, write_condition
 from graveler.api.errors import ApiError, bad_request
@@ -112,7 +114,7 @@ def link_physical_addresses(call: Call, repository: str, branch: str, body: Link
 
     def link(opened: OpenRepository) -> None:
         request = staging.LinkMany(branch=branch, entries=tuple(entries), force=force)
-        opened.run(request, call.context(accept=expect_sources(call, opened, entries)))
+        opened.run(request, replace(call.context(), accept=expect_sources(call, opened, entries)))
 
     call.lake.with_recent_repository(repository, link)
     return json_response(LinkedObjects([object_document(entry) for entry in entries]))

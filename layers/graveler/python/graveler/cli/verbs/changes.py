@@ -56,7 +56,7 @@ def status(
       graveler status lakefs://quickstart/main
       graveler status lakefs://quickstart/main --folders
       graveler status                      (after `graveler use`)
-      graveler status lakefs://quickstart/main --summary
+      graveler status show lakefs://quickstart/main --summary
 
     \b
     JSON: a line {type, path, before, after} for each, in path order;

@@ -23,6 +23,7 @@ from graveler.model import (
     Page,
     RefDescription,
     Repository,
+    Status,
     Tag,
     Token,
 )
@@ -94,6 +95,13 @@ class StateReader:
     def commit_of(self, ref: str) -> Commit:
         """Return the commit that a ref points at, without uncommitted changes. Cost: resolving, one commit."""
         return self._branches.commit(resolve(ref, self._refs, self._commits).commit_id)
+
+    def statuses(self, ref: str) -> tuple[Status, ...]:
+        """Return the statuses of a ref's commit and of its tree that count, in the order in which they were posted: they have not
+        expired, and their posters' keys are not revoked. Cost: resolving, one commit, two table reads, one without statuses."""
+        from graveler.lake.gates.posting import statuses_of  # not on the path of a cold start
+
+        return statuses_of(self.parts, self.commit_of(ref))
 
     def describe_ref(self, ref: str) -> RefDescription:
         """Return what a ref is, its commit, and what may be done with it. Cost: resolving, together with which the repository's
