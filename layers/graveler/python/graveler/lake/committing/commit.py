@@ -59,7 +59,7 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
     branch, info = request.branch, request.info
     check_info(info, repository.clock.now())
     operation = token_hex(16)
-    passage = _passage(repository, request, context.actor)
+    passage = _passage(repository, request, context)
     intent = Intent(direct=True, force=request.force, accept=passage.accept)
 
     def make() -> Commit:
@@ -123,7 +123,7 @@ def publish_built(
     are still on the branch. ``only_while`` as of :func:`publish`, ``leave`` as of :func:`holding`, ``actor`` of the request. Cost
     and errors as :func:`commit` after building."""
 
-    passage = _passage(repository, request, actor)
+    passage = _passage(repository, request, Context(actor=actor))
     intent = Intent(direct=False, force=True, accept=passage.accept)  # the verb began before
 
     def make() -> Commit:
@@ -144,8 +144,8 @@ def publish_built(
     return once(repository, request.info.request_id, make)
 
 
-def _passage(repository: RepositoryParts, request: requests.Commit, actor: Actor) -> Passage:
-    terms = GateTerms(request=request, actor=actor, direct=True)
+def _passage(repository: RepositoryParts, request: requests.Commit, context: Context) -> Passage:
+    terms = GateTerms(request=request, actor=context.actor, direct=True, stop=context.stop)
     return Passage(repository, request.branch, "commit", terms)
 
 

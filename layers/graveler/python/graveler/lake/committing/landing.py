@@ -17,13 +17,14 @@ from graveler.history.refs import BranchState
 from graveler.lake.committing.applications import check_application
 from graveler.lake.committing.clean_heads import Staging, expect_apart, wait_for_clean_head, wait_for_head
 from graveler.lake.committing.publish import HeadMovedError, NotePublishing, Publishing, once, publish
+from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline
 from graveler.lake.gates.gate import GateTerms
 from graveler.lake.gates.passage import NO_COMMIT, ROUNDS, Attempt, Passage, Publication
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
 from graveler.lake.turns import Turn
-from graveler.model import Actor, Application, Commit, CommitID, MetarangeName
+from graveler.model import Application, Commit, CommitID, MetarangeName
 from graveler.requests.base import CommitInfo
 from graveler.storage.tables.port import Check, Put, Write
 from graveler.tree.tree import Tree
@@ -52,9 +53,9 @@ class Landing(msgspec.Struct, frozen=True):
     accompanying: Callable[[Commit], Sequence[Write]] | None = None
     ticket: str = ""
 
-    def by(self, actor: Actor) -> "Landing":
-        """Return the landing as one that this actor asks for."""
-        return replace(self, gate=replace(self.gate, actor=actor))
+    def by(self, context: Context) -> "Landing":
+        """Return the landing as one that the actor of this context asks for, within its limits."""
+        return replace(self, gate=replace(self.gate, actor=context.actor, stop=context.stop))
 
 
 class Draft(msgspec.Struct, frozen=True):

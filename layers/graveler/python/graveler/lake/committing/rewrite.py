@@ -20,7 +20,7 @@ from graveler.tree.tree import Tree
 def rewrite(repository: RepositoryParts, request: Rewrite, context: Context) -> Commit:
     """See :class:`graveler.requests.committing.Rewrite`."""
     limit = context.limit
-    split, landing = request.split, rewrite_landing(request).by(context.actor)
+    split, landing = request.split, rewrite_landing(request).by(context)
     validate_split(split)
 
     def build(head: Commit, before: Tree) -> Draft:

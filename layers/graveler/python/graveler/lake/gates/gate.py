@@ -27,6 +27,7 @@ from graveler.requests.base import CommitInfo, Gated, Request
 from graveler.storage.tables.port import Check
 from graveler.tree.has_difference import differ
 from graveler.tree.tree import Tree
+from graveler.tree.writer import Stop
 
 _ROWS: Final = 100
 """The number of rows of the reference log in which a tree counts as one that the branch had."""
@@ -39,7 +40,8 @@ _encode: Final = msgspec.json.Encoder(enc_hook=str, order="deterministic").encod
 class GateTerms(Struct, frozen=True, kw_only=True):
     """The account that a verb gives of itself: the ``request`` and its ``actor``. ``source`` is the ref that a merge brings, as
     the caller wrote it; ``direct``, ``removes`` and ``strategies`` as of :class:`Terms`; ``approvals`` are those of the pull
-    request with this number, 0 for none. ``may_roll_back``: a rule may let the verb return to a tree that the branch had."""
+    request with this number, 0 for none. ``stop`` tells that the time of the call is over. ``may_roll_back``: a rule may let the
+    verb return to a tree that the branch had."""
 
     request: Request[Any] | None = None
     actor: Actor = Actor()
@@ -48,6 +50,7 @@ class GateTerms(Struct, frozen=True, kw_only=True):
     direct: bool = False
     removes: bool = False
     may_roll_back: bool = False
+    stop: Stop | None = None
     pull_request: int = 0
     approvals: Callable[[], Sequence[Approval]] | None = None
 

@@ -20,6 +20,7 @@ from graveler.errors import (
     InvalidError,
     RefNotFoundError,
     RuleError,
+    TooMuchWorkError,
     UnavailableError,
 )
 from graveler.history.refs import BranchState
@@ -264,7 +265,8 @@ class Passage(GateKeeper):
         """Judge the candidate, run graveler's own checks where their verdicts are missing, publish it, and return its commit.
 
         :class:`RuleError` if something is lacking: the candidate stays open if that may still come, otherwise it ends.
-        :class:`HeadMovedError` if the branch has moved: build anew. :class:`CandidateEndedError`.
+        :class:`HeadMovedError` if the branch has moved: build anew. :class:`CandidateEndedError`; :class:`TooMuchWorkError` and
+        :class:`BusyError` if the time of the call is over.
         """
         checked = False
         try:
@@ -279,7 +281,7 @@ class Passage(GateKeeper):
                     self._refuse_candidate(attempt, lacks)
                 self._check(attempt, definitions)
                 attempt, checked = replace(attempt, is_new=False), True
-        except RuleError:
+        except (RuleError, TooMuchWorkError, BusyError):
             self._leave(attempt)
             raise
         raise BusyError(
@@ -365,10 +367,22 @@ class Passage(GateKeeper):
             current = self._candidates.get(row.candidate.id) or row
             if not current.in_progress:
                 raise ended_error(current)
+            if self.terms.stop is not None and self.terms.stop():
+                self._run_out_of_time(attempt)
 
         renew()
         with self.repository.clock.repeating(LEASE / 3, renew):
             self.run_checks(attempt.commit, attempt.head, definitions, stop)
+
+    def _run_out_of_time(self, attempt: Attempt) -> NoReturn:
+        """Raise the error for checks that take longer than the call may: :class:`TooMuchWorkError`, or :class:`BusyError` if the
+        candidate holds changes, which an operation would seal again."""
+        if not attempt.applied:
+            raise TooMuchWorkError(f"checking candidate {attempt.commit.id}")
+        raise BusyError(
+            f"the checks of candidate {attempt.commit.id} take longer than this call may; branch {self.name!r} was not changed. "
+            "Send the same request again, which goes on with the checks that have no verdict yet"
+        )
 
     def _refuse_candidate(self, attempt: Attempt, lacks: Sequence[Lack]) -> NoReturn:
         """Raise :class:`RuleError`. The candidate ends if a lack is final."""

@@ -90,7 +90,7 @@ def land_three_way(repository: RepositoryParts, plan: MergePlan, context: Contex
 
         return build
 
-    return land(repository, plan.landing.by(context.actor), prepare)
+    return land(repository, plan.landing.by(context), prepare)
 
 
 def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParameters:
