@@ -101,14 +101,11 @@ VERBS: Final[Mapping[type[Request[Any]], Row]] = {
 ELSEWHERE: Final[frozenset[type[Request[Any]]]] = frozenset({pulls.MergePullRequest})
 """Requests that move a branch by :class:`Merge`, with tests of their own (tests/lake/pulls)."""
 
-NO_REF: Final[frozenset[type[Request[Any]]]] = frozenset(
-    {
-        refs.RenewBranch,
-        refs.ReleaseBranch,
-        *(kind for kind in vars(staging).values() if isinstance(kind, type) and issubclass(kind, Request)),
-        *(kind for kind in vars(pulls).values() if isinstance(kind, type) and issubclass(kind, Request)),
-    }
-) - {pulls.MergePullRequest, Request}
+NO_REF: Final = {
+    kind
+    for kind in every_request()
+    if kind.__module__ in (staging.__name__, pulls.__name__) or kind in (refs.RenewBranch, refs.ReleaseBranch)
+} - ELSEWHERE
 """Requests of writers that move no ref: they change what is staged, a lease, or a pull request."""
 
 MOVING: Final = {kind: row.moves for kind, row in VERBS.items() if row.moves is not None}
