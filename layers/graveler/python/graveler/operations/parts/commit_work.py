@@ -65,6 +65,7 @@ class CommitWork:
         self._repository = repository
         self._request = pinned.request
         self._begun = pinned.begun
+        self._actor = pinned.actor
         self._operation = pinned.owner or f"operation-{pinned.request.info.request_id}"
         self._deadline = deadline
         self._only_while = only_while
@@ -168,6 +169,7 @@ class CommitWork:
                 build,
                 self._deadline,
                 self._only_while,
+                self._actor,
                 leave=HANDOVER,
             )
         except RestagedError:

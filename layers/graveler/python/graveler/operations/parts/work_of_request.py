@@ -6,6 +6,7 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from graveler.lake.committing.rewrite import rewrite_landing
+from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline
 from graveler.lake.gates.gate import GateTerms
 from graveler.lake.importing.gate import Gate
@@ -46,21 +47,22 @@ def open_work(
     its commit, and ``ticket`` the name by which it keeps its turn at the branch. A cherry-pick reads its commit; no request
     otherwise."""
     request = replace(pinned.request, info=replace(pinned.request.info, request_id=known_by))
+    context = Context(by=pinned.actor.name, actor=pinned.actor)
     if isinstance(request, Commit):
-        again = Pinned(request=request, owner=pinned.owner, begun=pinned.begun)
+        again = replace(pinned, request=request)
         return CommitWork(repository, again, deadline, only_while)
     if isinstance(request, ImportAddresses):
         landing = import_landing(
             request.branch, request.info, GateTerms(request=request, direct=True), force=request.force
-        )
+        ).by(context)
         landing = replace(landing, only_while=only_while, ticket=ticket)
         terms = Terms(request.allow_empty, request.dry_run)
         return ImportWork(repository, landing, request.sources, _source_at(repository, request), deadline, terms)
     if isinstance(request, Rewrite):
-        landing = replace(rewrite_landing(request), only_while=only_while, ticket=ticket)
+        landing = replace(rewrite_landing(request).by(context), only_while=only_while, ticket=ticket)
         return RewriteWork(repository, landing, request.split, deadline)
     plan = _undertaking(repository, request, pinned.refs)
-    landing = replace(plan.landing, only_while=only_while, ticket=ticket)
+    landing = replace(plan.landing.by(context), only_while=only_while, ticket=ticket)
     return ThreeWayWork(repository, replace(plan, landing=landing), request.strategies, deadline, pinned.begun)
 
 
