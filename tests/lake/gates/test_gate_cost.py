@@ -3,9 +3,12 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
-from graveler.errors import RuleError
+from graveler.errors import PreconditionError, RuleError
+from graveler.lake.gates.candidates import CandidateRow, Candidates
 from graveler.lake.repository import OpenRepository
+from graveler.model import Candidate, CandidateState, CommitID
 from tests.lake.gates.support import guarded_world, post, set_rules
 from tests.lake.support import World, put
 
@@ -60,3 +63,17 @@ def test_a_refused_merge_makes_no_second_candidate() -> None:
     with pytest.raises(RuleError):
         counted.repository.merge("dev", "main")
     assert "transact" not in counted.tables.calls
+
+
+def test_a_principal_has_a_bounded_number_of_open_candidates() -> None:
+    world = guarded_world()
+    store = Candidates(world.main.tables, world.main.repository.uid)
+    template = Candidate(id="", state=CandidateState.OPEN, verb="merge", destination="main", head=CommitID(""))
+    rows = [CandidateRow(replace(template, id=f"{number:032x}", principal="etl")) for number in range(2_000)]
+    for row in rows:
+        world.tables.transact(store.open_writes(row, row.candidate.id, "", None))
+    counted = replace(template, id="0" * 8 + "f" * 24)
+    store.check_room(counted)
+    with pytest.raises(PreconditionError, match="'etl' has 2,000 open candidates"):
+        store.check_room(replace(counted, principal="etl"))
+    store.check_room(replace(counted, id="1" + "f" * 31, principal="etl"))  # not counted

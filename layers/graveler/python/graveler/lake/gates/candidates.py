@@ -24,6 +24,7 @@ from graveler.errors import (
     ChangesHeldError,
     CorruptError,
     InvalidError,
+    PreconditionError,
     RefNotFoundError,
 )
 from graveler.history.commits import CommitStore, is_hex
@@ -51,8 +52,15 @@ PULL_REQUEST_SECONDS: Final = 30 * 86_400
 """The same for the candidate of an open pull request."""
 HOLDING_SECONDS: Final = 3_600
 """The same for one that holds uncommitted changes: the longest time for which other commits of the branch may be refused."""
+MAX_OPEN: Final = 10_000
+"""The maximum number of open candidates of a repository; one in :data:`_COUNTED` new ones counts them, so some may be more."""
+MAX_OPEN_OF_PRINCIPAL: Final = 2_000
+"""The same for one principal."""
+_COUNTED: Final = 64
 _LOG_SECONDS: Final = 30 * 86_400
 """Seconds for which the row of a candidate stays after its end."""
+_PUBLISHED_SECONDS: Final = 2 * 86_400
+"""The same for one that was published: there may be many, and the reference log has them."""
 _IN_PROGRESS: Final = (CandidateState.BUILDING, CandidateState.OPEN)
 _ID_DIGITS: Final = 32
 
@@ -129,6 +137,22 @@ class Candidates:
         """Return the row in the item at :meth:`key`; None without an item. :class:`CorruptError`."""
         return None if item is None else self._decoded(id_, item)
 
+    def check_room(self, candidate: Candidate) -> None:
+        """Check that the repository, and the principal, may have one more open candidate: :class:`PreconditionError`. For one in
+        :data:`_COUNTED`, one table read for each thousand rows; no request for the others."""
+        if int(candidate.id[:8], 16) % _COUNTED:
+            return
+        principals = [row.candidate.principal for row in self.all() if row.in_progress]
+        for number, most, whose in (
+            (len(principals), MAX_OPEN, "the repository"),
+            (principals.count(candidate.principal), MAX_OPEN_OF_PRINCIPAL, repr(candidate.principal)),
+        ):
+            if number >= most:
+                raise PreconditionError(
+                    f"{whose} has {number:,} open candidates, and may have {most:,}; publish or withdraw some "
+                    "(`graveler candidate list`)"
+                )
+
     def open_writes(self, row: CandidateRow, digest: str, newest: str, previous: CandidateRow | None) -> list[Write]:
         """Return the writes that make a candidate: its row, the pointer of its request, which named ``newest`` so far, and the
         end of the ``previous`` candidate, if that has not ended."""
@@ -147,7 +171,8 @@ class Candidates:
         """Return the write that ends a candidate, on condition that it has not ended and is as it was read, whoever works on
         it."""
         ended = replace(row.candidate, state=state, reason=reason)
-        item = {**_item(CandidateRow(ended)), "expires": int(now) + _LOG_SECONDS}
+        seconds = _PUBLISHED_SECONDS if state is CandidateState.PUBLISHED else _LOG_SECONDS
+        item = {**_item(CandidateRow(ended)), "expires": int(now) + seconds}
         return Put(self.key(ended.id), item, Matches({"state": row.candidate.state.value, "row": _row(row.candidate)}))
 
     def end(self, row: CandidateRow, state: CandidateState, reason: str, now: float) -> CandidateRow:

@@ -235,6 +235,7 @@ class Passage(GateKeeper):
         if previous is not None and self._is_same(previous, candidate):
             stored = repository.commits.get(previous.candidate.commit_id)
             return replace(attempt, commit=stored, row=previous, is_new=False)
+        self._candidates.check_room(candidate)
         deadline.check(f"{self.verb} on branch {self.name!r}")
         written = repository.commits.put_write(commit, now)
         writes = [
