@@ -63,6 +63,13 @@ def test_rows_are_shown(orders: Checked) -> None:
     assert len(many.description.encode()) <= 1000
 
 
+def test_a_query_about_the_candidate_alone_is_about_its_tree(orders: Checked) -> None:
+    alone = query(orders, "SELECT 1 FROM candidate.orders WHERE id > 99")
+    assert (alone.state, alone.commit_id) == (SUCCESS, "")
+    both = query(orders, "SELECT 1 FROM candidate.orders, base.orders WHERE false")
+    assert (both.state, both.commit_id) == (SUCCESS, orders.candidate.id)
+
+
 def test_a_side_without_files_is_empty(orders: Checked) -> None:
     status = query(orders, "SELECT sum(v) AS s, (SELECT count(*) FROM base.new) AS n FROM candidate.new",
                    tables={"new": "new/*.jsonl"})  # fmt: skip
@@ -83,12 +90,24 @@ def test_files_of_the_machine_are_not_read(orders: Checked) -> None:
 
 
 @pytest.mark.ci
+def test_a_file_that_unpacks_to_a_terabyte_is_an_error() -> None:
+    """DuckDB's own bound for memory does not count what such a dictionary unpacks to; the kernel's does."""
+    indices = pa.array([0] * 1_000_000, pa.int32())
+    bomb = parquet(x=pa.DictionaryArray.from_arrays(indices, pa.array(["y" * 1_000_000])))
+    assert len(bomb) < 100_000
+    checked = Checked().commit({"t/1.parquet": bomb})
+    status = query(checked, "SELECT 1 FROM candidate.t HAVING max(length(x)) > 0", tables={"t": "t/"}, memory=64 * MIB)
+    assert status.state is ERROR
+
+
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("FROM glob('/*')", "file system operations are disabled"),
         ("FROM read_csv('https://example.org/x.csv')", ""),
         ("FROM candidate.nothing", "nothing does not exist"),
+        ("FROM query_table('ba' || 'se.orders')", "does not exist"),
         ("SELECT error('broken')", "broken"),
         ("FROM sniff_csv('/etc/passwd')", "file system operations are disabled"),
         ("FROM duckdb_secrets()", "file system operations are disabled"),

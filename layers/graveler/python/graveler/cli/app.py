@@ -18,6 +18,7 @@ from graveler.cli.verbs import (
     about,
     bench,
     changes,
+    checks,
     commit_statuses,
     config,
     copies,
@@ -204,6 +205,7 @@ _add(
 )
 app.add_typer(pull_requests.app, name="pr", rich_help_panel=CHANGES)
 app.add_typer(ingest.app, name="ingest", rich_help_panel=CHANGES)
+app.add_typer(checks.app, name="check", rich_help_panel=CHANGES)
 _add(HISTORY, history.log, history.show, origins.blame, history.reflog, resets.undo)
 app.add_typer(keys.app, name="keys", rich_help_panel=UPKEEP)
 app.add_typer(principals.app, name="principals", rich_help_panel=UPKEEP)

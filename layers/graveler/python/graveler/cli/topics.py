@@ -76,6 +76,8 @@ _ENVIRONMENT: Final = """
                     in AWS's own tools
   GRAVELER_USER     the author of commits; default: `graveler config get user`,
                     then the login name
+  GRAVELER_CHECKS   the settings of checks: commands, functions and secrets that
+                    rules may name; a file of TOML, or a JSON document
   GRAVELER_PAGER    the pager of log and diff on a terminal; default: PAGER, then
                     less; empty: none
   GRAVELER_DEBUG    1: show the traceback of unexpected errors

@@ -43,6 +43,11 @@ class SqlCheck(_Kind, frozen=True, tag="sql"):
     memory: int = GIB
     most_bytes: int = GIB
 
+    @property
+    def uses_base(self) -> bool:
+        """True if the query may name the base's tables; else it gets none of them."""
+        return "base" in self.query.lower()
+
     def check(self, settings: CheckSettings) -> None:
         """:class:`InvalidError` for bounds that no check may have, or without DuckDB; the query itself is not looked at."""
         del settings
@@ -316,7 +321,7 @@ def reads_of(definition: Definition) -> Reads:
     match definition:
         case SqlCheck():
             tables = tuple(map(Selection.of_table, definition.tables.values()))
-            return Reads(candidate=tables, base=tables)
+            return Reads(candidate=tables, base=tables if definition.uses_base else ())
         case SchemaCheck():
             return Reads(base=(Selection(definition.prefix),), changes=(definition.prefix,))
         case FormatsCheck():

@@ -1,7 +1,7 @@
 """Checks by queries: the tables of candidate and base are copied to a folder, and a process of its own queries them.
 
 Copies, and not the lake's files: the query's process may open what DuckDB's settings allow, and no setting is as sure as a file
-that is not there. A copy costs a second for 1.5 GB on a disk; a file that candidate and base share is copied once.
+that is not there. Copying 534 MB took 0.24 s of the processor; a file that candidate and base share is copied once.
 """
 
 import os
@@ -110,7 +110,7 @@ class _Copies:
         """Return a table with the names of its files, or why there is none. Cost: the ranges with these objects."""
         selection = Selection.of_table(pattern)
         candidate = self._add(self._source.candidate_tree, selection)
-        base = self._add(self._source.base_tree, selection)
+        base = self._add(self._source.base_tree, selection) if self._definition.uses_base else []
         files = (*candidate, *base)
         if not files:
             return f"neither the candidate nor the base has an object that matches {pattern!r}, the table {name!r}"
@@ -123,7 +123,7 @@ class _Copies:
             name,
             formats.pop(),
             tuple(file.name for file in candidate),
-            tuple(file.name for file in base),
+            tuple(file.name for file in base) if self._definition.uses_base else None,
             partitioned=len(keys) == 1 and keys != {()},
         )
 
@@ -205,7 +205,7 @@ def _temporary_folder() -> Iterator[Path]:
 def _run(request: Request, seconds: float, stop: Callable[[], None]) -> Answer | str:
     """Return the answer of the process, or why there is none."""
     ending = run_child(
-        [sys.executable, "-m", _MODULE],
+        [sys.executable, "-P", "-m", _MODULE],
         msgspec.json.encode(request),
         seconds=seconds,
         most_output=_MOST_OUTPUT,

@@ -84,8 +84,9 @@ def _answer(request: Request) -> Answer:
 def _create(connection: duckdb.DuckDBPyConnection, table: Table, folder: Path) -> None:
     """Create the views of a table. One side without files is empty, and has the columns of the other."""
     name = '"' + table.name.replace('"', '""') + '"'
-    files = dict(zip(_SIDES, (table.candidate, table.base), strict=True))
-    for side in sorted(_SIDES, key=lambda side: not files[side]):
+    sides = zip(_SIDES, (table.candidate, table.base), strict=True)
+    files = {side: names for side, names in sides if names is not None}
+    for side in sorted(files, key=lambda side: not files[side]):
         if files[side]:
             source = _reader(table, [str(folder / file) for file in files[side]])
         else:

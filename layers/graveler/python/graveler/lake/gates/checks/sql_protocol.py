@@ -4,12 +4,13 @@ from msgspec import Struct
 
 
 class Table(Struct, frozen=True):
-    """A table: the files of the candidate and of the base, in a format. ``partitioned``: folders have the values of columns."""
+    """A table: the files of the candidate and of the base, in a format. Without ``base`` the query has no such table of the base.
+    ``partitioned``: folders have the values of columns."""
 
     name: str
     format: str
     candidate: tuple[str, ...]
-    base: tuple[str, ...]
+    base: tuple[str, ...] | None
     partitioned: bool = False
 
 
