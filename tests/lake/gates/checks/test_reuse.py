@@ -148,6 +148,7 @@ def test_a_run_whose_candidate_ended_is_cancelled() -> None:
     def stop() -> None:
         nonlocal calls
         calls += 1
+        checked.world.clock.time += 2
         if calls == 4:
             raise EndedError
 

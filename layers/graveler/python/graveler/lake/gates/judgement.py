@@ -238,10 +238,11 @@ class _Judgement:
 
     def _refusal(self, required: RequiredStatus, status: Status, commit: Commit) -> str:
         """Return why a status does not count; empty if it does."""
-        if required.check is not None:
-            if status.principal != GRAVELER or status.key_id:
-                return f"graveler runs this check itself, so that of {status.principal!r} does not count"
-        elif not matches(status.principal, required.posters):
+        is_own = required.check is not None and status.principal == GRAVELER and not status.key_id
+        if required.check is not None and not is_own and not required.posters:
+            return f"graveler runs this check itself, so that of {status.principal!r} does not count"
+        # Posters follow a webhook or a function that only accepted the commit.
+        if not is_own and not matches(status.principal, required.posters):
             return f"{status.principal!r} posted one, and may not"
         if status.commit_id and status.commit_id != commit.id:
             return f"that of {status.by or status.principal!r} is about commit {status.commit_id[:16]}, and not about this one"

@@ -265,6 +265,9 @@ Definition: TypeAlias = (
 KINDS: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Definition))
 """The kinds of checks."""
 
+ANSWERED_LATER: Final = ("webhook", "lambda")
+"""Kinds that may accept a candidate, whose status others post later."""
+
 VERSIONS: Final[Mapping[str, int]] = dict.fromkeys(KINDS, 1)
 """The version of each kind, which changes when it decides otherwise: verdicts of earlier ones are not used again."""
 

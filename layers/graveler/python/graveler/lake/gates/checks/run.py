@@ -6,11 +6,13 @@ of the branch only those checks run again that read what moved. A check that rea
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from math import inf
 from typing import Any, Final
 
 import msgspec
 
 from graveler.errors import GravelerError, InvalidError
+from graveler.lake.clock import Clock
 from graveler.lake.gates.checks import builtin, object_contents
 from graveler.lake.gates.checks.check_settings import CheckSettings, settings_of_process
 from graveler.lake.gates.checks.definitions import (
@@ -39,6 +41,8 @@ from graveler.lake.gates.statuses import GRAVELER
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID, Status, StatusState
 
+_PAUSE: Final = 1.0
+"""Seconds between two questions whether to go on."""
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -64,12 +68,17 @@ def run_checks(
     """Return the statuses of checks, by name, for a candidate that is to follow ``base``, the commit that its branch has now
     (None: none). A status is that of the candidate's tree if its check reads nothing else, and else that of the commit alone.
 
-    ``stop`` is called between steps; it raises if nobody needs the statuses any more, and the exception ends all checks.
-    ``settings`` are those of the process, if none are given. A check that cannot be made is an ``error`` with the reason. Cost:
-    the records that a check reads, for the digest; one table read for a verdict that is there, else 4 table requests and the run.
+    ``stop`` is called between steps, every second at most; it raises if nobody needs the statuses any more, and the exception
+    ends all checks. ``settings`` are those of the process, if none are given. A check that cannot be made is an ``error`` with
+    the reason. Cost: the records that a check reads, for the digest; one table read for a verdict that is there, else 4 table
+    requests and the run.
     """
     source = CheckInput(
-        repository, candidate, base, settings_of_process() if settings is None else settings, _Stop(stop).ask
+        repository,
+        candidate,
+        base,
+        settings_of_process() if settings is None else settings,
+        _Stop(stop, repository.clock).ask,
     )
     outcomes = CheckOutcomes(repository.tables, repository.uid, repository.clock, repository.leases)
     statuses = {}
@@ -114,13 +123,20 @@ class _StoppedError(Exception):
 
 
 class _Stop:
-    """A caller's question whether to go on, whose answer no check can take for its own error."""
+    """A caller's question whether to go on, whose answer no check can take for its own error. It may be a request, so it is
+    asked every :data:`_PAUSE` seconds at most."""
 
-    def __init__(self, stop: Callable[[], None]) -> None:
+    def __init__(self, stop: Callable[[], None], clock: Clock) -> None:
         self._stop = stop
+        self._clock = clock
+        self._next = -inf
 
     def ask(self) -> None:
         """Ask the caller; :class:`_StoppedError`."""
+        now = self._clock.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _PAUSE
         try:
             self._stop()
         except Exception as error:

@@ -11,15 +11,11 @@ from graveler.model import Commit, Status
 
 
 def checks_of_branch(repository: OpenRepository, branch: str) -> dict[str, Mapping[str, Any]]:
-    """Return the definitions of the checks in the rules of a branch, by the names of their statuses. If several rules have checks
-    of one name that are not the same, the rule's name follows in parentheses. No request."""
-    definitions: dict[str, Mapping[str, Any]] = {}
-    for rule in gate_of(repository.repository.settings.rules, "branch", branch).rules:
-        for required in rule.statuses:
-            if required.check is not None:
-                is_other = definitions.get(required.name, required.check) != required.check
-                definitions[f"{required.name} ({rule.name})" if is_other else required.name] = required.check
-    return definitions
+    """Return the definitions of the checks in the rules of a branch, by the names of their statuses. No request."""
+    gate = gate_of(repository.repository.settings.rules, "branch", branch)
+    return {
+        required.name: required.check for rule in gate.rules for required in rule.statuses if required.check is not None
+    }
 
 
 def try_checks(
