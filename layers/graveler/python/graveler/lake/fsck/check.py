@@ -13,6 +13,7 @@ from graveler.history.refs import Refs
 from graveler.lake.committing.applications import Applications
 from graveler.lake.committing.records import COMMITS_FOLDER
 from graveler.lake.fsck.applications import ApplicationCheck
+from graveler.lake.fsck.candidates import CandidateCheck
 from graveler.lake.fsck.commit_records import CommitCheck, later_commit
 from graveler.lake.fsck.findings import Counts, FindingKind, Garbage, Report, Scope, TableState
 from graveler.lake.fsck.history import Damage, History
@@ -24,6 +25,7 @@ from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged_changes import StagedCheck
 from graveler.lake.fsck.trees import TreeCheck
 from graveler.lake.fsck.uploads import check_uploads
+from graveler.lake.gates.candidates import Candidates
 from graveler.lake.objects.upload_records import UploadRecords
 from graveler.lake.opening.folder_permissions import FolderPermissions
 from graveler.lake.opening.nesting import Neighbours
@@ -103,11 +105,13 @@ def fsck(
     log = RefLog(tables, repository.uid)
     application_damages = ApplicationCheck(tables, applications, log, commits, repair=repair).run(ref_check.branches)
     upload_damages = check_uploads(tables, UploadRecords(tables, repository.uid), repair=repair)
+    candidate_check = CandidateCheck(tables, Candidates(tables, repository.uid), history, repair=repair)
     progress("refs", len(history.heads), len(history.heads))
     staged_check = StagedCheck(tables, repository.uid, refs, codec, looker, counts, progress, repair=repair)
     staged_check.run(ref_check.branches)
     commit_check = CommitCheck(history, tables, commits, store, counts, progress, repair=repair)
     commit_check.walk()
+    commit_check.walk(candidate_check.run())
     if reflog:
         commit_check.walk(ref_check.logged())
     commit_check.finish()
@@ -133,6 +137,7 @@ def fsck(
         *lease_damages,
         *application_damages,
         *upload_damages,
+        *candidate_check.damages,
         *staged_check.damages,
         *commit_check.damages,
         *tree_check.damages,

@@ -88,11 +88,11 @@ class Candidates:
     def __init__(self, tables: Tables, uid: RepositoryUID) -> None:
         self._tables = tables
         self._uid = uid
-        self._partition = f"{uid}/candidates"
+        self.partition = f"{uid}/candidates"
 
     def key(self, id_: str) -> Key:
         """Return the key of a candidate's row."""
-        return Key(self._partition, id_.encode())
+        return Key(self.partition, id_.encode())
 
     def pointer_key(self, digest: str) -> Key:
         """Return the key of the item that names the newest candidate of a request."""
@@ -124,14 +124,14 @@ class Candidates:
     def page(self, after: str = "", amount: int = 100) -> Page[Candidate]:
         """Return a page of candidates by ID, ended ones included. One table read."""
         start = after.encode() + b"\0" if after else b""
-        page = self._tables.query(self._partition, start=start, limit=amount)
-        rows = [self._decoded(text_key(self._partition, sort), item).candidate for sort, item in page.items]
+        page = self._tables.query(self.partition, start=start, limit=amount)
+        rows = [self._decoded(text_key(self.partition, sort), item).candidate for sort, item in page.items]
         return Page(tuple(rows), rows[-1].id if page.more and rows else None)
 
     def all(self) -> Iterable[CandidateRow]:
         """Yield all rows, by ID. One table read for each thousand."""
-        for sort, item in items(self._tables, self._partition):
-            yield self._decoded(text_key(self._partition, sort), item)
+        for sort, item in items(self._tables, self.partition):
+            yield self._decoded(text_key(self.partition, sort), item)
 
     def decode(self, id_: str, item: Item | None) -> CandidateRow | None:
         """Return the row in the item at :meth:`key`; None without an item. :class:`CorruptError`."""
