@@ -2094,7 +2094,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Approve a pull request, as the caller looked at it. */
+        /**
+         * Approve a pull request, as the caller looked at it.
+         * @description A merge that waits for this approval is made, if time is left.
+         */
         post: operations["approvePullRequest"];
         /** Take back the caller's approval of a pull request. */
         delete: operations["withdrawApproval"];
@@ -3773,6 +3776,26 @@ export interface components {
          */
         Kind: "commit record" | "file of an operation" | "metarange" | "object" | "old run" | "quarantined file" | "range" | "unfinished dump" | "unfinished upload";
         /**
+         * Lack
+         * @description A requirement of a rule that a commit does not fulfil. ``requirement`` is one of ``status``, ``approvals``,
+         *         ``pull-request``, ``strategy``, ``frozen`` and ``permission``, ``name`` the status's. ``passing``: it may still be
+         *         fulfilled.
+         */
+        Lack: {
+            /** @default  */
+            name: string;
+            /** @default true */
+            passing: boolean;
+            requirement: string;
+            rule: string;
+            /** @default  */
+            state: string;
+            /** @default  */
+            url: string;
+            /** @default  */
+            words: string;
+        };
+        /**
          * LeaseRenewal
          * @description The transaction that works on the branch: the ``owner`` given when the branch was created.
          */
@@ -4346,12 +4369,16 @@ export interface components {
          * PullRequest
          * @description A pull request. ``status`` is ``open``, ``closed`` or ``merged``, ``reason`` the one for which it was closed, if nobody
          *         closed it. ``message``, ``strategy``, ``strategies`` and ``squash_merge`` are the terms of its merge; ``when_ready`` is the
-         *         name of the person for whom it is merged once its rules are fulfilled, or null. ``version`` counts its changes. Dates are RFC
+         *         name of the person for whom it is merged once its rules are fulfilled, or null. ``candidate_id`` is the commit that the last
+         *         merge would have published, if it was refused, and ``lacks`` what it lacked, until the pull request changes.
+         *         ``can_be_merged``: it is open, no draft, and nothing is known that it lacks. ``version`` counts its changes. Dates are RFC
          *         3339.
          */
         PullRequest: {
             approvals: components["schemas"]["Approval"][];
             author: string;
+            can_be_merged: boolean;
+            candidate_id: string;
             closed_by: string;
             closed_date?: string;
             creation_date: string;
@@ -4359,6 +4386,7 @@ export interface components {
             destination_branch: string;
             draft: boolean;
             id: string;
+            lacks: components["schemas"]["Lack"][];
             merged_commit_id?: string;
             message: string;
             principal: string;
@@ -4457,7 +4485,7 @@ export interface components {
          * PullRequestMerge
          * @description The options of the merge of a pull request, all of them graveler's own: a message and metadata of the commit, the terms of a
          *         merge where they are not the pull request's, ``expected_head`` (412 if the source is at another commit) and ``when_ready``:
-         *         merge it once its rules are fulfilled (202 until then).
+         *         merge it once its rules are fulfilled; until then the ``reference`` in the response is empty.
          */
         PullRequestMerge: {
             /** @default null */
@@ -5505,6 +5533,7 @@ export type IngestStatus = components['schemas']['IngestStatus'];
 export type IngestWindow = components['schemas']['IngestWindow'];
 export type KeyChoice = components['schemas']['KeyChoice'];
 export type Kind = components['schemas']['Kind'];
+export type Lack = components['schemas']['Lack'];
 export type LeaseRenewal = components['schemas']['LeaseRenewal'];
 export type LinkedObjects = components['schemas']['LinkedObjects'];
 export type Links = components['schemas']['Links'];

@@ -4,12 +4,13 @@ that they return.
 Numbers of pull requests are text in requests, as lakeFS's IDs are: ``"7"``.
 """
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Struct
 
-from graveler.model import Actor, CommitID, MergeStrategies
+from graveler.model import Actor, CommitID, Lack, MergeStrategies
 from graveler.requests.base import CommitInfo, Endpoint, Field, Gated, Permission, Repetition, Request
 
 _TEMPLATE: Final = "/repositories/{repository}/pulls/{pull}"
@@ -46,6 +47,16 @@ class Approval(Struct, frozen=True, omit_defaults=True):
     squash: bool = False
 
 
+class WaitingMerge(Struct, frozen=True, omit_defaults=True):
+    """A merge of a pull request that waits for the rules of its destination, in the name of ``actor``. ``metadata`` are those of
+    its commit, the options as of :class:`MergePullRequest`."""
+
+    actor: Actor
+    metadata: Mapping[str, str] = {}
+    expected_head: CommitID | None = None
+    beside_uncommitted: bool = False
+
+
 class PullRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A proposal to merge the branch ``source`` into the branch ``destination``, which are identified by their *lives*: a branch
     that was deleted, made anew or renamed is another one, and the request is closed then.
@@ -53,7 +64,8 @@ class PullRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     ``author`` is the name of the requester, ``principal`` tells them apart from others. ``created`` and ``closed`` in Unix
     seconds. ``reason`` says why it was closed, if nobody closed it. ``message``, ``strategies`` and ``squash`` are the terms of
     the merge, unless it states others. ``reviewers`` are the names of those who were asked to approve it. With ``when_ready`` it
-    is merged, in the name of this actor, as soon as the rules of the destination are fulfilled. ``version`` counts its changes.
+    is merged as soon as the rules of the destination are fulfilled. ``candidate`` is the commit that the last merge would have
+    published, if it was refused; ``lacks`` are what it lacked then, until the pull request changes. ``version`` counts changes.
     """
 
     number: int
@@ -75,9 +87,11 @@ class PullRequest(Struct, frozen=True, omit_defaults=True, kw_only=True):
     message: str = ""
     strategies: MergeStrategies = MergeStrategies()
     squash: bool = False
-    when_ready: Actor | None = None
+    when_ready: WaitingMerge | None = None
     reviewers: tuple[str, ...] = ()
     approvals: tuple[Approval, ...] = ()
+    candidate: CommitID = CommitID("")
+    lacks: tuple[Lack, ...] = ()
     version: int = 1
 
     @property
@@ -178,6 +192,8 @@ class ApprovePullRequest(Request[PullRequest], frozen=True, kw_only=True):
     The approval is stale, and does not count, once the source has another commit, the merge another base or other terms, or once
     the destination has changed an object that the source changed too.
 
+    It makes a merge that waits for it, as far as the context leaves time.
+
     Cost: two table reads, one transaction, and a walk of the commits that only the source has. :class:`MovedError` if the source
     has another commit; :class:`OwnApprovalError` for the author of the request or of a commit in it, by name or by principal, of
     which upper and lower case differ; :class:`PullRequestNotFoundError`, :class:`PullRequestEndedError`, :class:`InvalidError`
@@ -185,7 +201,7 @@ class ApprovePullRequest(Request[PullRequest], frozen=True, kw_only=True):
     """
 
     permission: ClassVar = Permission.WRITE
-    implementation: ClassVar = "pulls.pull_changes:approve_pull_request"
+    implementation: ClassVar = "pulls.pull_approvals:approve_pull_request"
     endpoint: ClassVar = Endpoint(
         "POST",
         f"{_TEMPLATE}/approvals",
@@ -207,7 +223,7 @@ class WithdrawApproval(Request[PullRequest], frozen=True, kw_only=True):
     """
 
     permission: ClassVar = Permission.WRITE
-    implementation: ClassVar = "pulls.pull_changes:withdraw_approval"
+    implementation: ClassVar = "pulls.pull_approvals:withdraw_approval"
     endpoint: ClassVar = Endpoint("DELETE", f"{_TEMPLATE}/approvals", "withdrawApproval")
 
     pull: str
@@ -261,7 +277,7 @@ class MergePullRequest(Gated[PullRequest], frozen=True, kw_only=True):
         meaning="""
     The options of the merge of a pull request, all of them graveler's own: a message and metadata of the commit, the terms of a
     merge where they are not the pull request's, ``expected_head`` (412 if the source is at another commit) and ``when_ready``:
-    merge it once its rules are fulfilled (202 until then).""",
+    merge it once its rules are fulfilled; until then the ``reference`` in the response is empty.""",
     )
 
     pull: str

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from graveler.model import Actor, CommitID
+from graveler.model import Actor, CommitID, Lack
 from graveler.requests import pulls
 from graveler.requests.pulls import PullState, StateName
 from graveler.wire.documents import Pagination
@@ -47,7 +47,9 @@ class Approval(Struct, frozen=True, kw_only=True):
 class PullRequest(Struct, frozen=True, kw_only=True):
     """A pull request. ``status`` is ``open``, ``closed`` or ``merged``, ``reason`` the one for which it was closed, if nobody
     closed it. ``message``, ``strategy``, ``strategies`` and ``squash_merge`` are the terms of its merge; ``when_ready`` is the
-    name of the person for whom it is merged once its rules are fulfilled, or null. ``version`` counts its changes. Dates are RFC
+    name of the person for whom it is merged once its rules are fulfilled, or null. ``candidate_id`` is the commit that the last
+    merge would have published, if it was refused, and ``lacks`` what it lacked, until the pull request changes.
+    ``can_be_merged``: it is open, no draft, and nothing is known that it lacks. ``version`` counts its changes. Dates are RFC
     3339."""
 
     id: str
@@ -71,6 +73,9 @@ class PullRequest(Struct, frozen=True, kw_only=True):
     strategies: list[PrefixStrategy]
     squash_merge: bool
     when_ready: str | None
+    candidate_id: str
+    lacks: list[Lack]
+    can_be_merged: bool
     version: int
 
     def value(self) -> pulls.PullRequest:
@@ -95,7 +100,9 @@ class PullRequest(Struct, frozen=True, kw_only=True):
             message=self.message,
             strategies=strategies_of(self),
             squash=self.squash_merge,
-            when_ready=None if self.when_ready is None else Actor(self.when_ready),
+            when_ready=None if self.when_ready is None else pulls.WaitingMerge(Actor(self.when_ready)),
+            candidate=CommitID(self.candidate_id),
+            lacks=tuple(self.lacks),
             reviewers=tuple(self.reviewers),
             approvals=tuple(approval.value() for approval in self.approvals),
             version=self.version,
@@ -157,7 +164,10 @@ def pull_document(pull: pulls.PullRequest) -> PullRequest:
         approvals=[*map(_approval_document, pull.approvals)],
         message=pull.message,
         squash_merge=pull.squash,
-        when_ready=None if pull.when_ready is None else pull.when_ready.name,
+        when_ready=None if pull.when_ready is None else pull.when_ready.actor.name,
+        candidate_id=pull.candidate,
+        lacks=[*pull.lacks],
+        can_be_merged=pull.is_open and not pull.draft and not pull.lacks,
         version=pull.version,
         **_strategies(pull),
     )

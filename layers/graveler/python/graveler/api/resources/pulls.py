@@ -12,11 +12,12 @@ from graveler.api.queries import AfterQuery, PageQuery
 from graveler.api.resources.refs import refused_merge
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
-from graveler.errors import ConflictError, MergeConflictError
+from graveler.errors import ConflictError, MergeConflictError, RuleError
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.requests import pulls
 from graveler.requests.base import Permission
+from graveler.requests.merging import Merge
 from graveler.requests.pulls import PullRequest, StatusFilter
 from graveler.wire import pull_documents
 from graveler.wire.documents import pagination, results
@@ -107,7 +108,8 @@ def update_pull_request(call: Call, repository: str, request: pulls.UpdatePullRe
 )
 def merge_pull_request(call: Call, repository: str, request: pulls.MergePullRequest) -> Response:
     """Merge a pull request, which becomes merged together with its destination; a repetition returns the first one's commit."""
-    from graveler.lake.pulls.pull_merge import merge_of  # not on the path of a cold start
+    from graveler.lake.pulls.approvals import actor_of
+    from graveler.lake.pulls.pull_merge import merge_of, note_refusal  # not on the path of a cold start
 
     opened = call.lake.repository(repository)
     pull = opened.pull_request(request.pull)
@@ -121,6 +123,10 @@ def merge_pull_request(call: Call, repository: str, request: pulls.MergePullRequ
         if isinstance(merge, PullRequest):
             return json_response(MergeResult(merge.merged_commit))
         return answer(call, repository, merge, render)
+    except RuleError as error:
+        assert isinstance(merge, Merge)
+        note_refusal(opened.parts, request, merge, actor_of(call.context()), error)
+        return json_response(MergeResult(""))
     except MergeConflictError as error:
         return refused_merge(error, "conflict found")
     except ConflictError as error:
@@ -133,9 +139,14 @@ def merge_pull_request(call: Call, repository: str, request: pulls.MergePullRequ
     branch_in_body=True,
 )
 def approve_pull_request(call: Call, repository: str, request: pulls.ApprovePullRequest) -> Response:
-    """Approve a pull request, as the caller looked at it."""
+    """Approve a pull request, as the caller looked at it. A merge that waits for this approval is made, if time is left."""
     opened = _opened(call, repository, request.pull)
-    return json_response(pull_document(opened.run(request, call.context())))
+    context = call.context()
+    if call.settings.hands_over:
+        half = call.seconds_left() / 2
+        limit, stop = call.settings.operation_records, lambda: call.seconds_left() <= half
+        context = replace(context, limit=limit, stop=stop)
+    return json_response(pull_document(opened.run(request, context)))
 
 
 @routes.run(

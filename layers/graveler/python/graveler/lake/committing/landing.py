@@ -174,6 +174,8 @@ def _land_in_turn(
                     base=draft.base,
                     required_commits=draft.required_commits,
                 )
+                if attempt.commit.id != commit.id:  # an earlier candidate of the same request
+                    publication = _publication(landing, numbered, attempt.commit, turn.release_writes())
                 published = passage.finish_at_once(attempt, publication)
                 if published is None:
                     return attempt

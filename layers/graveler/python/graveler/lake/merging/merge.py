@@ -55,7 +55,8 @@ def plan_merge(repository: RepositoryParts, request: Merge, source_id: CommitID 
     )
     pending = _pending(repository, request)
     if pending is not None:
-        landing = replace(landing, accompanying=pending.writes)
+        gate = replace(landing.gate, pull_request=pending.number, approvals=pending.approvals)
+        landing = replace(landing, accompanying=pending.writes, gate=gate)
 
     def begin() -> Choose:
         # The source is fixed when the merge begins.
@@ -68,10 +69,12 @@ def plan_merge(repository: RepositoryParts, request: Merge, source_id: CommitID 
 
         def choose(head: Commit) -> ThreeWay:
             if pending is not None:
-                pending.look()
+                pending.look()  # first: a repetition has nothing to merge
             _expect(destination, request.expected_destination, head)
             base = base_of_merge(repository, source, other, destination, head, allow_empty=request.allow_empty)
             _check_unchanged(repository, source, destination, base, head, request.unchanged_prefixes)
+            if pending is not None:
+                pending.expect_approvals_of(other, base, head)
             merged = () if request.squash or other.id == head.id else (other,)
             return ThreeWay(base, other, request.strategies, merged, (other.id,))
 

@@ -6,21 +6,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, GravelerError, InvalidError, MovedError, RefNotFoundError, UnavailableError
-from graveler.history.commits import is_commit_id
-from graveler.history.graph import merge_base
+from graveler.errors import BusyError, GravelerError, InvalidError, RefNotFoundError, UnavailableError
 from graveler.lake.clock import Backoff
 from graveler.lake.context import Context
 from graveler.lake.deadline import StoppedError
 from graveler.lake.opening.repositories import check_same, repository_key
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.pulls.approvals import actor_of, approver_of, expect_not_own, without_approval
+from graveler.lake.pulls.approvals import actor_of
 from graveler.lake.pulls.pull_sides import PullSides, closed_by_loss, ended, read_sides
 from graveler.lake.pulls.pull_store import PullStore, next_version, pull_number, result_number
 from graveler.lake.text import utf8
 from graveler.model import Actor
 from graveler.requests import pulls as requests
-from graveler.requests.pulls import Approval, PullRequest, PullState
+from graveler.requests.pulls import PullRequest, PullState
 from graveler.staging.tokens import life_of
 from graveler.storage.tables.port import ConditionFailedError, Write
 
@@ -129,7 +127,7 @@ def update_pull_request(
         changes = {name: value for name in fields if (value := getattr(request, name)) is not None}
         if request.reviewers is not None:
             changes["reviewers"] = _unique(request.reviewers)
-        changed = replace(pull, **changes)
+        changed = replace(pull, **changes, lacks=())  # nobody knows before the next merge
         if request.when_ready is False:
             changed = replace(changed, when_ready=None)
         check_pull(changed)
@@ -147,74 +145,6 @@ def _with_status(sides: PullSides, changed: PullRequest, status: str | None, act
             raise ended(replace(sides.pull, reason=f"{sides.loss}, so it cannot be opened again"))
         return replace(changed, state=PullState.OPEN, closed=0, closed_by="", reason="")
     return changed
-
-
-def approve_pull_request(
-    repository: RepositoryParts, request: requests.ApprovePullRequest, context: Context
-) -> PullRequest:
-    """See :class:`graveler.requests.pulls.ApprovePullRequest`."""
-    actor = approver_of(context)
-    if not is_commit_id(request.source_commit):
-        raise InvalidError(
-            f"{request.source_commit[:80]!r} is not a whole commit ID; approve the commit that you looked at"
-        )
-
-    def approve(sides: PullSides) -> PullRequest:
-        pull = sides.opened()
-        approval = _approval(repository, sides, request, actor)
-        rest = without_approval(pull.approvals, actor.principal)
-        if any(_same(approval, before) for before in pull.approvals):
-            return pull
-        if len(rest) >= MAX_PEOPLE:
-            rest = tuple(before for before in rest if before.commit_id == approval.commit_id)
-        if len(rest) >= MAX_PEOPLE:
-            raise InvalidError(f"pull request {pull.number} has {MAX_PEOPLE} approvals, and more are not stored")
-        return replace(pull, approvals=(*rest, approval))
-
-    return change_pull(repository, pull_number(request.pull), approve)
-
-
-def _approval(
-    repository: RepositoryParts, sides: PullSides, request: requests.ApprovePullRequest, actor: Actor
-) -> Approval:
-    """Return the approval of an open pull request as its branches are. :class:`MovedError`, :class:`OwnApprovalError`."""
-    pull, source, destination = sides.pull, sides.source, sides.destination
-    assert source is not None and destination is not None  # noqa: PT018 - it is open
-    if source.commit_id != request.source_commit:
-        raise MovedError(source.name, request.source_commit, source.commit_id)
-    base = merge_base(repository.commits, source.commit_id, destination.commit_id)
-    if base is None:
-        raise InvalidError(
-            f"{source.name!r} and {destination.name!r} have no common history, so there is no merge to approve"
-        )
-    expect_not_own(repository, pull, actor, source.commit_id, destination.commit_id)
-    return Approval(
-        actor.principal,
-        actor.name,
-        source.commit_id,
-        base,
-        destination.commit_id,
-        actor.key_id,
-        int(repository.clock.now()),
-        pull.strategies,
-        pull.squash,
-    )
-
-
-def _same(approval: Approval, before: Approval) -> bool:
-    """Return whether an earlier approval says the same as this one, whenever it was given."""
-    return replace(before, created=approval.created) == approval
-
-
-def withdraw_approval(repository: RepositoryParts, request: requests.WithdrawApproval, context: Context) -> PullRequest:
-    """See :class:`graveler.requests.pulls.WithdrawApproval`."""
-    actor = approver_of(context)
-
-    def withdraw(sides: PullSides) -> PullRequest:
-        pull = sides.opened()
-        return replace(pull, approvals=without_approval(pull.approvals, actor.principal))
-
-    return change_pull(repository, pull_number(request.pull), withdraw)
 
 
 def change_pull(repository: RepositoryParts, number: int, change: Callable[[PullSides], PullRequest]) -> PullRequest:
