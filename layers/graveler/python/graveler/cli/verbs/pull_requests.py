@@ -15,7 +15,7 @@ from graveler.cli.pager import NoPager, paged
 from graveler.cli.request_options import commit_info, request_fields, run_request, with_options
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import RefURI, parse_branch, parse_branch_of, parse_pull, parse_repository
-from graveler.cli.values import SHORT, moment
+from graveler.cli.values import SHORT, first_line, moment
 from graveler.cli.verbs.merges import Strategy, StrategyFor, conflicts_as_json, parse_strategies
 from graveler.values.paging import items
 
@@ -86,7 +86,7 @@ def create(
     strategies = parse_strategies(strategy or "", strategy_for or [])
     repository = open_repository(lake, uri.repository)
     if title is None:
-        title = repository.commit_of(f"{uri.ref}@").message.partition("\n")[0][:200] or f"Merge {uri.ref}"
+        title = first_line(repository.commit_of(f"{uri.ref}@").message)[:200] or f"Merge {uri.ref}"
     request = requests.pulls.CreatePullRequest(
         title=title,
         source=uri.ref,
