@@ -53,4 +53,5 @@ def test_every_promise_is_kept_by_some_line() -> None:
         "strangers",
         "names",
         "later",
+        "rules",
     }

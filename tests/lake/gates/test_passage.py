@@ -2,7 +2,8 @@
 
 import pytest
 
-from graveler.errors import ChangesHeldError, NoChangesError, RuleError
+from graveler.errors import CandidateEndedError, ChangesHeldError, NoChangesError, RuleError
+from graveler.lake.gates.candidates import Candidates
 from graveler.lake.repository import OpenRepository
 from graveler.model import CandidateState, Commit, MergeStrategy, RequiredStatus, Rule, StatusState
 from graveler.requests.merging import Merge
@@ -221,3 +222,39 @@ def test_a_bypass_stands_in_the_log() -> None:
     world.main.run(Merge(source="dev", destination="main", bypass="urgent"), by())
     newest = world.main.parts.reflog.entries("branch", "main", 1)[0]
     assert newest.event.operation == "merge, bypassing tested: urgent"
+
+
+def test_a_failure_that_is_posted_at_the_moment_of_publication_counts() -> None:
+    world = guarded_world()
+    tree = world.main.commit_of("dev")
+    post(world.main, tree)
+    fail = Before("tables.transact", 2, lambda: post(world.main, tree, StatusState.FAILURE))
+    refused(world.repository(fail))
+    assert fail.reached
+    assert [candidate.state for candidate in candidates(world.main)] == [CandidateState.REFUSED]
+
+
+def test_a_candidate_that_was_withdrawn_is_not_published() -> None:
+    world = guarded_world()
+    post(world.main, world.main.commit_of("dev"))
+    store = Candidates(world.tables, world.main.repository.uid)
+
+    def withdraw() -> None:
+        [row] = store.all()
+        store.end(row, CandidateState.WITHDRAWN, "", world.clock.now())
+
+    before = world.main.branch("main").commit_id
+    with pytest.raises(CandidateEndedError):
+        world.repository(Before("tables.transact", 2, withdraw)).merge("dev", "main")
+    assert world.main.branch("main").commit_id == before
+
+
+def test_a_rule_that_is_set_while_a_name_is_made_counts() -> None:
+    world = guarded_world()
+    rule = Rule(name="new", branches=("new",), tags=("new",), statuses=TESTED.statuses)
+    for make in ("create_branch", "create_tag"):
+        set_rules(world.main)
+        set_once = Before("tables.transact", 1, lambda: set_rules(world.main, rule))
+        with pytest.raises(RuleError):
+            getattr(world.repository(set_once), make)("new", "dev")
+        assert set_once.reached
