@@ -5,9 +5,10 @@ from msgspec import structs
 
 from graveler.history.owners import Owners
 from graveler.lake.fsck.findings import FindingKind
+from graveler.lake.gates.statuses import Statuses
 from graveler.lake.objects.recorded_uploads import complete_upload, create_upload, find_upload
 from graveler.lake.objects.upload_records import UploadRecords
-from graveler.model import Application, CommitID, ObjectEntry, RepositoryUID
+from graveler.model import Application, CommitID, ObjectEntry, RepositoryUID, StatusState
 from graveler.staging.tokens import new_token
 from graveler.storage.tables.port import Item, Key
 from graveler.tree.record import RecordCodec
@@ -316,3 +317,24 @@ def test_a_row_of_an_application_that_names_no_commit_of_its_branch_is_found(lak
     assert lake.tables.get(lost) is None
     assert len(lake.fsck().findings) == 3
     assert lake.repository.written_by("main", Application("lost", 7)) is None
+
+
+# Statuses
+
+
+@pytest.mark.parametrize("attributes", [{"version": "1"}, {"statuses": b"["}, {}])
+def test_damaged_statuses_are_named_and_repaired(lake: FolderLake, attributes: dict[str, object]) -> None:
+    lake.repository.post_status("main", "dbt", StatusState.SUCCESS)
+    lake.repository.post_status("dev", "dbt", StatusState.FAILURE)
+    statuses = Statuses(lake.tables, lake.uid)
+    damaged = lake.repository.commit_of("main").metarange
+    if attributes:
+        lake.change_item(statuses.key(damaged), **attributes)
+    else:
+        lake.smash_item(statuses.key(damaged))
+    finding = one(lake.fsck())
+    assert (finding.kind, finding.what) == (K.STATUSES, f"the statuses of tree {damaged[:16]}")
+    assert one(lake.fsck(repair=True)).repaired
+    assert not lake.fsck().findings
+    assert [status.state for status in lake.repository.statuses("dev")] == [StatusState.FAILURE]
+    lake.repository.post_status("main", "dbt", StatusState.SUCCESS)

@@ -15,8 +15,9 @@ from graveler.errors import (
     RefNotFoundError,
 )
 from graveler.lake.clock import GRACE
+from graveler.lake.gates.statuses import Statuses
 from graveler.lake.leases import LeaseWatch
-from graveler.model import ObjectEntry, RetentionRules
+from graveler.model import ObjectEntry, RetentionRules, StatusState
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.operations.work import CancelledError
 from graveler.retention.collector import Options
@@ -539,3 +540,19 @@ def test_the_report_is_a_table(world: World, tmp_path: Path) -> None:
     (row,) = parquet.read_table(path).to_pylist()
     assert (row["kind"], row["size"], row["outcome"]) == ("object", 1, "deleted")
     assert row["key"].startswith("data/")
+
+
+def test_statuses_go_with_the_file_of_their_tree(world: World) -> None:
+    statuses = Statuses(world.main.tables, world.main.repository.uid)
+    world.main.create_branch("side", "main")
+    write(world.main, "main", live="1")
+    gone = world.main.commit_of(write(world.main, "side", gone="1"))
+    for ref in ("main", "main~1", gone.id):
+        world.main.post_status(ref, "dbt", StatusState.FAILURE)
+    world.main.delete_branch("side")
+    for _ in range(4):
+        world.clock.time += AGE
+        collect(world)
+    assert not any(gone.metarange in key for key in keys(world, "_graveler/metaranges/"))
+    assert statuses.read(gone.metarange).version == 0
+    assert [world.main.statuses(ref)[0].state for ref in ("main", "main~1")] == [StatusState.FAILURE] * 2

@@ -183,6 +183,16 @@ def test_a_principal_leaves_room_for_others() -> None:
         store.post(TREE, [status(principal=f"p{number}") for number in range(MAX_STATUSES)])
 
 
+def test_the_newest_verdicts_about_commits_take_the_place_of_the_oldest() -> None:
+    store = statuses()
+    store.post(TREE, [status("tree"), status(principal="eve")])
+    for number in range(3 * MAX_OF_PRINCIPAL):
+        tree = store.post(TREE, [replace(status(created=NOW + number), commit_id=CommitID(f"{number:064}"))])
+    assert [each.name for each in tree.statuses if not each.commit_id] == ["tree", "dbt"]
+    kept = [int(each.commit_id) for each in tree.statuses if each.commit_id]
+    assert kept == list(range(2 * MAX_OF_PRINCIPAL + 1, 3 * MAX_OF_PRINCIPAL))
+
+
 def test_a_full_item_has_room_for_checks_of_graveler_and_fits_the_table() -> None:
     tables = MemoryTables()
     store = statuses(tables)

@@ -11,11 +11,12 @@ from graveler.history.refs import Refs
 from graveler.lake.clock import GRACE, Clock
 from graveler.lake.deadline import SKEW
 from graveler.lake.gates.candidates import Candidates
+from graveler.lake.gates.statuses import Statuses
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.collector_state import set_collected
 from graveler.lake.objects.upload_records import UploadRecords
 from graveler.lake.opening.repositories import MARKER, Repositories, check_same, repository_key
-from graveler.model import CommitID, Repository
+from graveler.model import CommitID, MetarangeName, Repository
 from graveler.retention.abandoned_transactions import Abandoned
 from graveler.retention.abandoned_uploads import end_abandoned_uploads
 from graveler.retention.ended_candidates import end_overdue_candidates
@@ -73,6 +74,10 @@ class _Mark(Struct, frozen=True):
     dead: frozenset[CommitID]
     forgotten: frozenset[CommitID]
     files: OwnFiles
+
+
+_NOT_THERE: Final = (Outcome.DELETED, Outcome.QUARANTINED, Outcome.GONE)
+"""Outcomes of files that are no longer in their place."""
 
 
 class Collector:
@@ -332,9 +337,14 @@ class Collector:
             rows = self._clean_table()
             transactions = self._abandoned.end(self._phase("watching transactions, seconds"))
         outcomes: dict[str, dict[str, Tally]] = {}
+        trees: list[MetarangeName] = []
         for candidate, outcome in self._runs.rows(plan):
+            if candidate.kind is Kind.METARANGE and outcome in _NOT_THERE:
+                trees.append(MetarangeName(candidate.key.rpartition("/")[2]))
             of_kind = outcomes.setdefault(candidate.kind.value, {})
             of_kind[outcome.value] = of_kind.get(outcome.value, Tally()).plus(candidate.size)
+        if trees:
+            Statuses(self._tables, self._repository.uid).remove(trees)
         if self._options.parquet:
             write_report(self._objects, self._runs.report_key(plan.run), self._runs.rows(plan))
         summary = Summary(plan, self._clock.now(), outcomes, forgotten, rows, self._options.parquet, transactions)

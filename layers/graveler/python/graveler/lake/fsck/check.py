@@ -23,9 +23,11 @@ from graveler.lake.fsck.owners import check_owners
 from graveler.lake.fsck.rebuild import Rebuilder
 from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged_changes import StagedCheck
+from graveler.lake.fsck.tree_statuses import check_statuses
 from graveler.lake.fsck.trees import TreeCheck
 from graveler.lake.fsck.uploads import check_uploads
 from graveler.lake.gates.candidates import Candidates
+from graveler.lake.gates.statuses import Statuses
 from graveler.lake.objects.upload_records import UploadRecords
 from graveler.lake.opening.folder_permissions import FolderPermissions
 from graveler.lake.opening.nesting import Neighbours
@@ -106,6 +108,7 @@ def fsck(
     application_damages = ApplicationCheck(tables, applications, log, commits, repair=repair).run(ref_check.branches)
     upload_damages = check_uploads(tables, UploadRecords(tables, repository.uid), repair=repair)
     candidate_check = CandidateCheck(tables, Candidates(tables, repository.uid), history, repair=repair)
+    status_damages = check_statuses(tables, Statuses(tables, repository.uid), repair=repair)
     progress("refs", len(history.heads), len(history.heads))
     staged_check = StagedCheck(tables, repository.uid, refs, codec, looker, counts, progress, repair=repair)
     staged_check.run(ref_check.branches)
@@ -138,6 +141,7 @@ def fsck(
         *application_damages,
         *upload_damages,
         *candidate_check.damages,
+        *status_damages,
         *staged_check.damages,
         *commit_check.damages,
         *tree_check.damages,

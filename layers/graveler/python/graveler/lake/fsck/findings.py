@@ -66,6 +66,8 @@ class FindingKind(str, Enum):
     """The record of an upload in parts cannot be read, or lies where lookups do not find it."""
     CANDIDATE = "candidate"
     """The row of a candidate cannot be read."""
+    STATUSES = "statuses"
+    """The statuses of a tree cannot be read."""
     OBJECT_MISSING = "object-missing"
     OBJECT_SIZE = "object-size"
     """An object has another size than its record says."""

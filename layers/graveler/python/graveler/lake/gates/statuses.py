@@ -91,13 +91,14 @@ class Statuses:
             return TreeStatuses(metarange, version, _decode(packed))
         except UNREADABLE as error:
             raise CorruptError(
-                f"the statuses of tree {metarange[:16]} cannot be read ({error}); remove them with `graveler fsck --repair`, "
-                "and post them again"
+                f"the statuses of tree {metarange[:16] or 'without objects'} cannot be read ({error}); remove them with "
+                "`graveler fsck --repair`, and post them again"
             ) from None
 
     def post(self, metarange: MetarangeName, statuses: Sequence[Status]) -> TreeStatuses:
         """Add statuses to a tree's, each in place of the one of the same name, principal and commit; return all. Statuses that
-        stand there already change nothing, and those that had expired when the first of the new ones was created, go.
+        stand there already change nothing, and those that had expired when the first of the new ones was created, go. So do the
+        oldest verdicts of the same principal about single commits, if it has too many.
 
         One table read and one write, and another write for each race lost. :class:`InvalidError` for a status that cannot be
         one, and beyond the maximum numbers above; :class:`BusyError` after losing a hundred races.
@@ -106,7 +107,7 @@ class Statuses:
             check_status(status)
         tree = self.read(metarange)
         for _ in range(_TRIES):
-            merged = _merged(tree.statuses, statuses)
+            merged = _with_room(_merged(tree.statuses, statuses), statuses)
             if merged == tree.statuses:
                 return tree
             _check_room(merged, statuses)
@@ -119,7 +120,7 @@ class Statuses:
                 tree = self.decode(metarange, error.failures.get(0))
             else:
                 return changed
-        raise BusyError(f"others are posting statuses of tree {metarange[:16]} without a pause; try again")
+        raise BusyError(f"others are posting statuses of the same tree without a pause ({metarange[:16]}); try again")
 
     def unchanged_check(self, tree: TreeStatuses) -> Check:
         """Return the part of a transaction that makes it fail unless the tree's statuses are as they were read."""
@@ -215,12 +216,27 @@ def _repeats(status: Status, previous: Status) -> bool:
     return -REPEATED_SECONDS < status.expires - previous.expires < REPEATED_SECONDS
 
 
+def _with_room(statuses: tuple[Status, ...], posted: Sequence[Status]) -> tuple[Status, ...]:
+    """Return the statuses without the oldest of the posters' verdicts about single commits, as far as they have too many: a tree
+    that does not change, such as the empty one, may be that of any number of commits."""
+    for principal in {status.principal for status in posted}:
+        of_commits = [s for s in statuses if s.principal == principal and s.commit_id and s not in posted]
+        while of_commits and _has_too_many(statuses, principal):
+            oldest = of_commits.pop(0)
+            statuses = tuple(status for status in statuses if status is not oldest)
+    return statuses
+
+
+def _has_too_many(statuses: Sequence[Status], principal: str) -> bool:
+    sizes = [len(_encode(status)) for status in statuses if status.principal == principal]
+    return len(sizes) > MAX_OF_PRINCIPAL or sum(sizes) > _BYTES_OF_PRINCIPAL
+
+
 def _check_room(statuses: Sequence[Status], posted: Sequence[Status]) -> None:
     """Check the number and size of a tree's statuses. Those of graveler have room of their own."""
     posters = {status.principal for status in posted}
     for principal in posters:
-        sizes = [len(_encode(status)) for status in statuses if status.principal == principal]
-        if len(sizes) > MAX_OF_PRINCIPAL or sum(sizes) > _BYTES_OF_PRINCIPAL:
+        if _has_too_many(statuses, principal):
             raise InvalidError(
                 f"{principal or 'nobody'!r} may post at most {MAX_OF_PRINCIPAL} statuses of one tree, of {_BYTES_OF_PRINCIPAL:,} "
                 "bytes in all; post one status that sums up several checks"
