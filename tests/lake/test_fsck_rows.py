@@ -326,7 +326,7 @@ def test_a_row_of_an_application_that_names_no_commit_of_its_branch_is_found(lak
 def test_damaged_statuses_are_named_and_repaired(lake: FolderLake, attributes: dict[str, object]) -> None:
     lake.repository.post_status("main", "dbt", StatusState.SUCCESS)
     lake.repository.post_status("dev", "dbt", StatusState.FAILURE)
-    statuses = Statuses(lake.tables, lake.uid)
+    statuses = Statuses(lake.tables, RepositoryUID(lake.uid))
     damaged = lake.repository.commit_of("main").metarange
     if attributes:
         lake.change_item(statuses.key(damaged), **attributes)
