@@ -29,6 +29,7 @@ READING_POSTS = frozenset(
         "postStatsEvents",
         "previewGCRules",
         "statObjects",
+        "testRules",
     )
 )
 """What is not a GET and changes nothing, but for the session of who asks."""
@@ -66,6 +67,8 @@ OF_THE_LAKE = frozenset(
         "listDumpsInNamespace",
         "listDeletedRepositories",
         "purgeRepository",
+        "getLakeRules",
+        "setLakeRules",
     )
 )
 """What concerns more than one repository, and is an admin's business."""
@@ -79,6 +82,7 @@ OF_A_REPOSITORY = frozenset(
         "deleteGCRules",
         "internalDeleteGarbageCollectionRules",
         "setBranchProtectionRules",
+        "setRules",
         "createBranchProtectionRulePreflight",
         "setGarbageCollectionRulesPreflight",
         "setImportSources",

@@ -31,6 +31,7 @@ from tests.cli import (
     test_principals,
     test_repositories_and_refs,
     test_resets,
+    test_rules,
     test_settings,
     test_upkeep,
 )
@@ -80,6 +81,7 @@ MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
         "test_a_repository_elsewhere": "clients of a server make repositories in its lake only",
     },
     test_resets: {},
+    test_rules: {},
     test_settings: {},
     test_upkeep: {
         "test_fsck_shows_progress": "a server tells no progress of a check",
@@ -144,6 +146,11 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("branch", "list"): "lake",
     ("branch", "rename"): "lakefs://lake/dev other",
     ("branch", "rewrite"): "lakefs://lake/main --min-size 16384 --max-size 65536 --raggedness 100",
+    ("candidate", "diff"): "lakefs://lake/00000000000000000000000000000000",
+    ("candidate", "list"): "lake",
+    ("candidate", "publish"): "lakefs://lake/00000000000000000000000000000000",
+    ("candidate", "show"): "lakefs://lake/00000000000000000000000000000000",
+    ("candidate", "withdraw"): "lakefs://lake/00000000000000000000000000000000",
     ("cat",): "lakefs://lake/main/a",
     ("cherry-pick",): "lakefs://lake/dev main -m m",
     ("commit",): "lakefs://lake/main -m m",
@@ -219,6 +226,10 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("tag", "create"): "lakefs://lake/v2 main",
     ("tag", "delete"): "lakefs://lake/none",
     ("tag", "list"): "lake",
+    ("rules", "reports"): "lake",
+    ("rules", "set"): "rules.toml lake",
+    ("rules", "show"): "lake",
+    ("rules", "test"): "lakefs://lake/dev --branch main",
     ("run",): "lakefs://lake/none -- true",
     ("undo",): "lakefs://lake/main",
     ("use",): "lakefs://lake/main",
@@ -239,6 +250,7 @@ def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working
     (working_folder / "in").mkdir()
     (working_folder / "in/x").write_text("x")
     (working_folder / "events").write_text("")
+    (working_folder / "rules.toml").write_text("rules = []")
     result = run(*words, *ARGUMENTS[words].split())
     assert "HTTP API" not in result.err, result
     assert "not implemented" not in result.err, result

@@ -328,7 +328,7 @@ def test_creating_a_repository_is_few_requests() -> None:
     objects = CountingObjects(world.objects("mem://new"))
     Lake(counting_tables, lambda _: objects, clock=world.clock).create_repository("new", "mem://new")
     # Besides the name, the lake's own item and what was created below: repositories, deleted ones, and rules of ingest.
-    assert counting_tables.calls == {"get": 3, "query": 3, "transact": 1}
+    assert counting_tables.calls == {"get": 2, "get_many": 1, "query": 3, "transact": 1}
     assert objects.calls == {"put": 2}
     counting_tables.reset()
     lake = Lake(counting_tables, lambda _: objects, clock=world.clock)

@@ -5,7 +5,7 @@ Published servers and proxies have seen them. ``python -m tests.remote.test_requ
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ from graveler.lake.context import Context
 from graveler.lake.reading.summary import SummaryBounds
 from graveler.model import (
     Application,
+    Candidate,
+    CandidateDetails,
+    CandidateState,
     CommitID,
     MergeStrategies,
     MergeStrategy,
@@ -25,6 +28,9 @@ from graveler.model import (
     ObjectEntry,
     RefSelection,
     RetentionRules,
+    Rule,
+    Rules,
+    RuleTrial,
     SplitParameters,
     StatusState,
     Totals,
@@ -33,7 +39,7 @@ from graveler.operations.store import OperationState
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository, runs_remotely
 from graveler.requests import committing, importing, merging, pulls, refs, setting_changes, staging, statuses
-from graveler.requests.base import CommitInfo, Request
+from graveler.requests.base import CommitInfo, Gated, Request
 from graveler.requests.exporting import Export
 from graveler.requests.fields import fields_of
 from graveler.requests.importing import AddressType, ImportAddress, ImportChanges, ListingOptions
@@ -63,6 +69,7 @@ DATED = msgspec.structs.replace(INFO, created=7)
 STRATEGIES = MergeStrategies(MergeStrategy.DEST_WINS, (("a/", MergeStrategy.SOURCE_WINS),))
 ENTRY = ObjectEntry("a/é b", "s3://b/x", 3, "0" * 32, 1_700_000_000, "text/plain", {"k": "v"})
 OTHER = ObjectEntry("b", "s3://b/y", 4, "1" * 32, 1_700_000_001)
+CANDIDATE = Candidate(id="0" * 32, state=CandidateState.OPEN, verb="merge", destination="d", head=ID)
 COMMIT = documents.Commit(ID, [PARENT], "me", "m", 1_700_000_000, MetarangeID("e" * 64), {}, 2)
 PULL = pull_documents.pull_document(
     PullRequest(number=7, title="t", source="s", destination="d", source_life="", destination_life="")
@@ -151,7 +158,6 @@ VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
             "beside_uncommitted": True,
             "allow_empty": True,
             "force": True,
-            "bypass": "why",
         },
     ),
     (setting_changes.SetMetadata(metadata={"k": "é"}), FORCE),
@@ -163,6 +169,9 @@ VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
     (setting_changes.DeleteRetention(), FORCE),
     (setting_changes.SetImportSources(prefixes=("s3://b/",)), {"prefixes": None, "force": True}),
     (setting_changes.SetReadOnly(read_only=True), {"read_only": False}),
+    (committing.PublishCandidate(candidate="0" * 32), {}),
+    (committing.WithdrawCandidate(candidate="0" * 32), {}),
+    (setting_changes.SetRules(rules=(Rule(name="r", branches=("main",), frozen="now"),)), {"rules": (), "if_match": 7}),
     (
         staging.Upload(branch="b", path="a/é b"),
         {"content_type": "text/plain", "metadata": {"k": "v"}, "if_absent": True, "force": True, "if_match": "etag"},
@@ -205,6 +214,12 @@ VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
 
 READS: Final[dict[str, Callable[[RemoteRepository], object]]] = {
     "repository": lambda repository: repository.repository,
+    "rules": lambda repository: repository.rules(),
+    "try_rules": lambda repository: repository.gates.try_rules("a/r", "b"),
+    "try_rules of a tag": lambda repository: repository.gates.try_rules("a/r", "t", "tag", [Rule(name="r")]),
+    "candidates": lambda repository: repository.gates.candidates("a", 5),
+    "candidate": lambda repository: repository.gates.candidate("0" * 32),
+    "rule_reports": lambda repository: repository.gates.reports("a", 5),
     "branch": lambda repository: repository.branch("b"),
     "branches": lambda repository: repository.branches("p", "a", 2000),
     "branches hidden": lambda repository: repository.branches(show_hidden=True),
@@ -270,9 +285,15 @@ READS: Final[dict[str, Callable[[RemoteRepository], object]]] = {
 }
 
 
+def options_of(request: Request[Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return all options of a request: those of its own, and those of its kind."""
+    return {**options, "bypass": "why"} if isinstance(request, Gated) else options
+
+
 def variants() -> Iterator[tuple[str, Request[Any]]]:
     """Yield each request with its defaults, with each option alone, and with all options."""
-    for request, options in VERBS:
+    for request, more in VERBS:
+        options = options_of(request, more)
         name = type(request).__name__
         yield name, request
         for option, value in options.items():
@@ -309,6 +330,11 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
         ("GET repo/settings/branch_protection", 200, [{"pattern": "main"}]),
         ("GET repo/settings/gc_rules", 200, {"default_retention_days": 7, "branches": []}),
         ("GET repo/settings/import_sources", 200, {"prefixes": None}),
+        ("(GET|PUT) repo/settings/rules", 200, Rules(7)),
+        ("POST repo/settings/rules/test", 200, RuleTrial()),
+        ("GET repo/candidates", 200, {"pagination": page, "results": []}),
+        ("GET repo/candidates/[^/]+", 200, CandidateDetails(CANDIDATE)),
+        ("GET repo/settings/rules/reports", 200, {"pagination": page, "results": []}),
         ("GET repo/(branches|tags)", 200, documents.RefList(page, [documents.Ref("b", ID)])),
         ("GET repo/branches/[^/]+", 200, documents.Ref("b", ID)),
         ("GET repo/tags/[^/]+", 200, documents.Ref("t", ID)),
@@ -460,7 +486,8 @@ def test_each_verb_sends_the_requests_that_it_always_sent() -> None:
 def test_every_request_that_works_through_a_server_is_sent_here() -> None:
     there = {type(request) for request, _ in VERBS}
     assert there == {kind for kind in every_request() if runs_remotely(kind)} - {Export}
-    for request, options in VERBS:
+    for request, more in VERBS:
+        options = options_of(request, more)
         optional = {name for name, field in fields_of(type(request)).items() if not field.is_required}
         assert optional - {"copy", "label"} <= options.keys(), request
 

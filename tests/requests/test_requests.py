@@ -18,6 +18,7 @@ from graveler.operations.pinned_requests import KINDS, LongRequest
 from graveler.remote.repository import runs_remotely
 from graveler.requests import committing, merging, pulls, refs, setting_changes, staging, statuses
 from graveler.requests.base import CommitInfo, Gated, Permission, Repetition, Request, T_co
+from graveler.requests.committing import PublishCandidate, WithdrawCandidate
 from graveler.requests.fields import fields_of
 from graveler.requests.refs import CreateTag, DeleteTag
 from graveler.requests.staging import Duplicate
@@ -34,7 +35,9 @@ OF_PULL_REQUESTS: set[type[Request[Any]]] = {
     pulls.MergePullRequest,
 }
 """Requests about a pull request, which names the branches that a caller needs."""
-NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag, *OF_PULL_REQUESTS}
+OF_CANDIDATES: set[type[Request[Any]]] = {PublishCandidate, WithdrawCandidate}
+"""Requests about a candidate, which names the branch that a caller needs."""
+NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag, *OF_PULL_REQUESTS, *OF_CANDIDATES}
 """Requests that change the repository, and no branch of it that they name."""
 
 
@@ -92,6 +95,8 @@ def test_a_method_with_keywords_has_the_fields_of_its_request(request_type: type
 
 
 KEYED: list[Request[Any]] = [
+    PublishCandidate(candidate="0" * 32),
+    WithdrawCandidate(candidate="0" * 32),
     refs.CreateBranch(name="new", source="main"),
     refs.RenameBranch(old="dev", new="renamed"),
     refs.HardReset(branch="dev", ref="dev~1"),
@@ -173,9 +178,9 @@ def test_the_lake_knows_results_by_the_request_id_alone(request_type: type[Reque
 
 UNCHANGED_BY_BRANCH: set[str] = {
     "createBranch",
-    *(kind.endpoint.operation for kind in OF_PULL_REQUESTS if kind.endpoint is not None),
+    *(kind.endpoint.operation for kind in OF_PULL_REQUESTS | OF_CANDIDATES if kind.endpoint is not None),
 }
-"""Operations whose branch is in the body or in a pull request: their handlers require the permission themselves."""
+"""Operations whose branch is in the body, a pull request or a candidate: their handlers require the permission themselves."""
 
 NOT_OVER_HTTP: set[str] = {
     "CopyPrefix",
@@ -197,7 +202,9 @@ def test_every_request_is_offered_over_http_or_deliberately_not() -> None:
 def test_a_route_knows_the_branch_that_its_requests_change() -> None:
     """Limits of keys to branches are judged by it, and so is the audit."""
     for route in (route for group in GROUPS for route in group.routes):
-        changes = {name for kind in route.requests for name in kind.changes} or OF_PULL_REQUESTS & {*route.requests}
+        changes = {name for kind in route.requests for name in kind.changes} or (OF_PULL_REQUESTS | OF_CANDIDATES) & {
+            *route.requests
+        }
         assert bool(changes) == bool(route.branch_parameter or route.branch_in_body) or not route.requests
         assert route.branch_in_body == (route.operation in UNCHANGED_BY_BRANCH) or not route.requests
         if route.requests:

@@ -1404,6 +1404,67 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/repositories/{repository}/candidates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List candidates by ID: those that are open, and those that ended in the last 30 days. */
+        get: operations["listCandidates"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/repositories/{repository}/candidates/{candidate}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Describe a candidate, and what it lacks now.
+         * @description It is named by its ID, or by its commit's.
+         */
+        get: operations["getCandidate"];
+        put?: never;
+        post?: never;
+        /**
+         * End a candidate.
+         * @description Those who may are its maker and admins.
+         */
+        delete: operations["withdrawCandidate"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/repositories/{repository}/candidates/{candidate}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Point the branch at a candidate.
+         * @description What it still lacks is a 412.
+         */
+        post: operations["publishCandidate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories/{repository}/checks": {
         parameters: {
             query?: never;
@@ -2514,6 +2575,64 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/repositories/{repository}/settings/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the rules of the branches and tags of a repository, with those of the lake that apply to it. */
+        get: operations["getRules"];
+        /**
+         * Replace the rules of a repository.
+         * @description They are in force when the response arrives, also for changes that are under way. With the header `If-Match`, or a ``version``, only if the present rules have that version.
+         */
+        put: operations["setRules"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/repositories/{repository}/settings/rules/reports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the changes that rules with `observe` would have refused in the last 30 days, the newest first. */
+        get: operations["listRuleReports"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/repositories/{repository}/settings/rules/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Return what a commit would lack for a branch or a tag.
+         * @description Nothing changes, and no check runs.
+         */
+        post: operations["testRules"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories/{repository}/space": {
         parameters: {
             query?: never;
@@ -2579,6 +2698,27 @@ export interface paths {
         post?: never;
         /** Delete a tag; its commit stays. */
         delete: operations["deleteTag"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/settings/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the rules of the lake, which apply to all repositories whose names match their patterns. */
+        get: operations["getLakeRules"];
+        /**
+         * Replace the rules of the lake, and those copies of them that its repositories have.
+         * @description They are in force in each repository when the response arrives.
+         */
+        put: operations["setLakeRules"];
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2875,6 +3015,90 @@ export interface components {
             owner: string | null;
             source: string;
         };
+        /**
+         * Candidate
+         * @description A commit that no ref names yet. ``id`` is that of the operation that made it, ``verb`` what is to move the branch
+         *         ``destination`` from ``head`` to ``commit_id``. ``source``, ``base`` and ``strategies`` are a merge's. ``reason`` belongs to
+         *         the end. ``principal`` is who asked for it, with the credential ``key_id``. ``created`` and ``expires`` in Unix seconds.
+         *         ``tokens`` are the sealed tokens of the branch that it holds; ``pull_request`` is the number of the request that it belongs
+         *         to, 0 for none. ``lives`` identify the branches that it depends on, each with its name.
+         */
+        Candidate: {
+            /** @default  */
+            author: string;
+            /** @default  */
+            base: string;
+            /** @default  */
+            commit_id: string;
+            /** @default 0 */
+            created: number;
+            destination: string;
+            /** @default 0 */
+            expires: number;
+            head: string;
+            id: string;
+            /** @default  */
+            key_id: string;
+            /** @default [] */
+            lives: [
+                string,
+                string
+            ][];
+            /** @default  */
+            message: string;
+            /** @default  */
+            metarange: string;
+            /** @default  */
+            principal: string;
+            /** @default 0 */
+            pull_request: number;
+            /** @default  */
+            reason: string;
+            /** @default  */
+            source: string;
+            state: components["schemas"]["CandidateState"];
+            /**
+             * @default {
+             *       "by_prefix": [],
+             *       "default": ""
+             *     }
+             */
+            strategies: components["schemas"]["MergeStrategies"];
+            /** @default [] */
+            tokens: string[];
+            verb: string;
+        };
+        /**
+         * CandidateDetails
+         * @description A candidate, and what it lacks now.
+         */
+        CandidateDetails: {
+            candidate: components["schemas"]["Candidate"];
+            /** @default [] */
+            lacks: components["schemas"]["Lack"][];
+        };
+        /**
+         * CandidateList
+         * @description Candidates by ID.
+         */
+        CandidateList: {
+            pagination: components["schemas"]["Pagination"];
+            results: components["schemas"]["Candidate"][];
+        };
+        /**
+         * CandidatePublication
+         * @description The reason to pass by rules, if they permit that to the caller.
+         */
+        CandidatePublication: {
+            /** @default null */
+            bypass: string | null;
+        };
+        /**
+         * CandidateState
+         * @description The state of a candidate. All but the first two are ends, which never change.
+         * @enum {unknown}
+         */
+        CandidateState: "building" | "expired" | "gone" | "open" | "published" | "refused" | "superseded" | "withdrawn";
         /**
          * Check
          * @description The progress of a check and, once it is completed, a page of its findings.
@@ -3796,6 +4020,60 @@ export interface components {
             words: string;
         };
         /**
+         * LakeRule
+         * @description A rule of the lake: for those repositories whose names match one of the patterns ``repositories``.
+         */
+        LakeRule: {
+            /** @default [] */
+            approvals: components["schemas"]["RequiredApprovals"][];
+            /** @default [] */
+            branches: string[];
+            /** @default [] */
+            bypass: string[];
+            /** @default  */
+            frozen: string;
+            /** @default 120 */
+            hold: number;
+            /** @default exact */
+            moved_head: components["schemas"]["MovedHead"];
+            name: string;
+            /** @default false */
+            observe: boolean;
+            /** @default false */
+            of_lake: boolean;
+            /** @default false */
+            pull_requests_only: boolean;
+            repositories: string[];
+            /** @default [] */
+            rollback: string[];
+            /** @default [] */
+            statuses: components["schemas"]["RequiredStatus"][];
+            /** @default null */
+            strategies: components["schemas"]["MergeStrategy"][] | null;
+            /** @default [] */
+            tags: string[];
+        };
+        /**
+         * LakeRuleChange
+         * @description The rules that a lake gets in place of its present ones. With ``version``, only if these still have that version, as with
+         *         `If-Match`.
+         */
+        LakeRuleChange: {
+            rules: components["schemas"]["LakeRule"][];
+            /** @default null */
+            version: number | null;
+        };
+        /**
+         * LakeRules
+         * @description The rules of a lake. ``version`` counts their changes; 0 if it never had any.
+         */
+        LakeRules: {
+            /** @default [] */
+            rules: components["schemas"]["LakeRule"][];
+            /** @default 0 */
+            version: number;
+        };
+        /**
          * LeaseRenewal
          * @description The transaction that works on the branch: the ``owner`` given when the branch was created.
          */
@@ -4037,6 +4315,25 @@ export interface components {
             reference: string;
         };
         /**
+         * MergeStrategies
+         * @description A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``.
+         */
+        MergeStrategies: {
+            /** @default [] */
+            by_prefix: [
+                string,
+                components["schemas"]["MergeStrategy"]
+            ][];
+            /** @default  */
+            default: components["schemas"]["MergeStrategy"];
+        };
+        /**
+         * MergeStrategy
+         * @description The side that wins if both sides changed an object differently.
+         * @enum {unknown}
+         */
+        MergeStrategy: "" | "dest-wins" | "source-wins";
+        /**
          * MetadataKeys
          * @description The keys to remove.
          */
@@ -4058,6 +4355,13 @@ export interface components {
          * @enum {unknown}
          */
         Mode: "delete" | "dry-run" | "quarantine";
+        /**
+         * MovedHead
+         * @description The effect on a candidate of a branch that moved while it was checked: ``exact``, only what was checked is published;
+         *         ``apart``, verdicts stay if the move touched neither the change's paths nor those that the checks read.
+         * @enum {unknown}
+         */
+        MovedHead: "apart" | "exact";
         /**
          * ObjectCopyCreation
          * @description The object to copy, from any ref; a null ``src_ref`` means the branch itself. With ``src_checksum`` it is copied only if
@@ -4766,6 +5070,34 @@ export interface components {
             storage_namespace: string;
         };
         /**
+         * RequiredApprovals
+         * @description The ``number`` of approvals that a pull request needs, if something below one of the prefixes ``paths`` changed; without
+         *         paths, always. ``by`` are patterns of principals whose approvals count; without any, all do.
+         */
+        RequiredApprovals: {
+            /** @default [] */
+            by: string[];
+            /** @default 1 */
+            number: number;
+            /** @default [] */
+            paths: string[];
+        };
+        /**
+         * RequiredStatus
+         * @description A status that a tree needs. ``posters`` are patterns of principals who may post it; ``check`` is the definition of a check
+         *         that graveler runs, and then nobody else posts it. With ``paths``, prefixes, it counts only if something below one of them
+         *         changed.
+         */
+        RequiredStatus: {
+            /** @default null */
+            check: Record<string, never> | null;
+            name: string;
+            /** @default [] */
+            paths: string[];
+            /** @default [] */
+            posters: string[];
+        };
+        /**
          * ResetCreation
          * @description The uncommitted changes to drop: those of one ``object``, those of all paths that begin with ``path`` (``common_prefix``),
          *         or all (``reset``).
@@ -4853,6 +5185,113 @@ export interface components {
          * @enum {unknown}
          */
         Role: "admin" | "checker" | "reader" | "writer";
+        /**
+         * Rule
+         * @description A rule for the branches and tags whose names match one of these patterns (``*``, ``?`` and ``[…]``).
+         *
+         *         ``strategies`` are the merge strategies that are allowed, None for all; ``frozen`` is the reason why nothing may change, if
+         *         there is one. ``bypass`` are patterns of principals who may pass by with a reason, ``rollback`` of those who may return to a
+         *         tree that the branch had. ``observe``: the rule refuses nothing, and reports what it would have refused. ``hold`` is the
+         *         number of seconds for which a candidate may keep the branch's turn. ``of_lake``: the lake has it, and not the repository.
+         */
+        Rule: {
+            /** @default [] */
+            approvals: components["schemas"]["RequiredApprovals"][];
+            /** @default [] */
+            branches: string[];
+            /** @default [] */
+            bypass: string[];
+            /** @default  */
+            frozen: string;
+            /** @default 120 */
+            hold: number;
+            /** @default exact */
+            moved_head: components["schemas"]["MovedHead"];
+            name: string;
+            /** @default false */
+            observe: boolean;
+            /** @default false */
+            of_lake: boolean;
+            /** @default false */
+            pull_requests_only: boolean;
+            /** @default [] */
+            rollback: string[];
+            /** @default [] */
+            statuses: components["schemas"]["RequiredStatus"][];
+            /** @default null */
+            strategies: components["schemas"]["MergeStrategy"][] | null;
+            /** @default [] */
+            tags: string[];
+        };
+        /**
+         * RuleChange
+         * @description The rules that a repository gets in place of its present ones. With ``version``, only if these still have that version, as
+         *         with `If-Match`. Those of the lake stay, and must not be among them.
+         */
+        RuleChange: {
+            rules: components["schemas"]["Rule"][];
+            /** @default null */
+            version: number | null;
+        };
+        /**
+         * RuleReport
+         * @description A change that a rule with ``observe`` would have refused: the branch or tag ``ref`` was pointed at this commit.
+         *         ``time`` is in Unix seconds.
+         */
+        RuleReport: {
+            commit_id: string;
+            /** @enum {unknown} */
+            kind: "branch" | "tag";
+            lacks: components["schemas"]["Lack"][];
+            ref: string;
+            rule: string;
+            time: number;
+        };
+        /**
+         * RuleReports
+         * @description Reports of rules that only observe, the newest first.
+         */
+        RuleReports: {
+            pagination: components["schemas"]["Pagination"];
+            results: components["schemas"]["RuleReport"][];
+        };
+        /**
+         * RuleTest
+         * @description A commit to judge as if it came to ``branch``, or became ``tag``: one of the two. With ``rules``, by these instead of those
+         *         in force, as an admin only.
+         */
+        RuleTest: {
+            /** @default null */
+            branch: string | null;
+            ref: string;
+            /** @default null */
+            rules: components["schemas"]["Rule"][] | null;
+            /** @default null */
+            tag: string | null;
+        };
+        /**
+         * RuleTrial
+         * @description The outcome of pointing a branch or tag at a commit, without doing it. ``rules`` are the names of the rules that match,
+         *         ``lacks`` what those that refuse changes would miss, and ``observed`` what those with ``observe`` would report.
+         */
+        RuleTrial: {
+            /** @default [] */
+            lacks: components["schemas"]["Lack"][];
+            /** @default [] */
+            observed: components["schemas"]["Lack"][];
+            /** @default [] */
+            rules: string[];
+        };
+        /**
+         * Rules
+         * @description The rules of a repository. ``version`` counts their changes; 0 if it never had any.
+         */
+        Rules: {
+            /** @default [] */
+            rules: components["schemas"]["Rule"][];
+            /** @default 0 */
+            version: number;
+        };
         /**
          * RulesPreview
          * @description The effect of retention rules: the number of commits that refs reach, of those that would keep their objects, and of those
@@ -5458,6 +5897,11 @@ export type ApprovalCreation = components['schemas']['ApprovalCreation'];
 export type AuthCapabilities = components['schemas']['AuthCapabilities'];
 export type AuthenticationToken = components['schemas']['AuthenticationToken'];
 export type BranchCreation = components['schemas']['BranchCreation'];
+export type Candidate = components['schemas']['Candidate'];
+export type CandidateDetails = components['schemas']['CandidateDetails'];
+export type CandidateList = components['schemas']['CandidateList'];
+export type CandidatePublication = components['schemas']['CandidatePublication'];
+export type CandidateState = components['schemas']['CandidateState'];
 export type Check = components['schemas']['Check'];
 export type CheckCreation = components['schemas']['CheckCreation'];
 export type CherryPickCreation = components['schemas']['CherryPickCreation'];
@@ -5534,6 +5978,9 @@ export type IngestWindow = components['schemas']['IngestWindow'];
 export type KeyChoice = components['schemas']['KeyChoice'];
 export type Kind = components['schemas']['Kind'];
 export type Lack = components['schemas']['Lack'];
+export type LakeRule = components['schemas']['LakeRule'];
+export type LakeRuleChange = components['schemas']['LakeRuleChange'];
+export type LakeRules = components['schemas']['LakeRules'];
 export type LeaseRenewal = components['schemas']['LeaseRenewal'];
 export type LinkedObjects = components['schemas']['LinkedObjects'];
 export type Links = components['schemas']['Links'];
@@ -5551,9 +5998,12 @@ export type MergeBase = components['schemas']['MergeBase'];
 export type MergePreview = components['schemas']['MergePreview'];
 export type MergeRefusal = components['schemas']['MergeRefusal'];
 export type MergeResult = components['schemas']['MergeResult'];
+export type MergeStrategies = components['schemas']['MergeStrategies'];
+export type MergeStrategy = components['schemas']['MergeStrategy'];
 export type MetadataKeys = components['schemas']['MetadataKeys'];
 export type MetadataSet = components['schemas']['MetadataSet'];
 export type Mode = components['schemas']['Mode'];
+export type MovedHead = components['schemas']['MovedHead'];
 export type ObjectCopyCreation = components['schemas']['ObjectCopyCreation'];
 export type ObjectError = components['schemas']['ObjectError'];
 export type ObjectErrorList = components['schemas']['ObjectErrorList'];
@@ -5606,6 +6056,8 @@ export type RenameCreation = components['schemas']['RenameCreation'];
 export type Report = components['schemas']['Report'];
 export type Repository = components['schemas']['Repository'];
 export type RepositoryCreation = components['schemas']['RepositoryCreation'];
+export type RequiredApprovals = components['schemas']['RequiredApprovals'];
+export type RequiredStatus = components['schemas']['RequiredStatus'];
 export type ResetCreation = components['schemas']['ResetCreation'];
 export type RestoredDocument = components['schemas']['RestoredDocument'];
 export type RestoredFile = components['schemas']['RestoredFile'];
@@ -5613,6 +6065,13 @@ export type RestoredFiles = components['schemas']['RestoredFiles'];
 export type RevertCreation = components['schemas']['RevertCreation'];
 export type RewriteCreation = components['schemas']['RewriteCreation'];
 export type Role = components['schemas']['Role'];
+export type Rule = components['schemas']['Rule'];
+export type RuleChange = components['schemas']['RuleChange'];
+export type RuleReport = components['schemas']['RuleReport'];
+export type RuleReports = components['schemas']['RuleReports'];
+export type RuleTest = components['schemas']['RuleTest'];
+export type RuleTrial = components['schemas']['RuleTrial'];
+export type Rules = components['schemas']['Rules'];
 export type RulesPreview = components['schemas']['RulesPreview'];
 export type RunDescription = components['schemas']['RunDescription'];
 export type RunList = components['schemas']['RunList'];
@@ -14376,6 +14835,368 @@ export interface operations {
             };
         };
     };
+    listCandidates: {
+        parameters: {
+            query?: {
+                /** @description maximum number of results; 0 and -1 mean 100 */
+                amount?: number;
+                /** @description only results after this: the `next_offset` of the previous page */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                repository: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CandidateList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getCandidate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                repository: string;
+                candidate: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CandidateDetails"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    withdrawCandidate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                repository: string;
+                candidate: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    publishCandidate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a name that you choose for this request: if it is repeated under this name, it takes effect only once */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                repository: string;
+                candidate: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CandidatePublication"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Commit"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     startCheck: {
         parameters: {
             query?: never;
@@ -21317,6 +22138,345 @@ export interface operations {
             };
         };
     };
+    getRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                repository: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description the version of the rules, for `If-Match` */
+                    Etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rules"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    setRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                repository: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description the version of the rules, for `If-Match` */
+                    Etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rules"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listRuleReports: {
+        parameters: {
+            query?: {
+                /** @description maximum number of results; 0 and -1 mean 100 */
+                amount?: number;
+                /** @description only results after this: the `next_offset` of the previous page */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                repository: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleReports"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    testRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                repository: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleTest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleTrial"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     startSpaceMeasurement: {
         parameters: {
             query?: never;
@@ -21800,6 +22960,153 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getLakeRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description the version of the rules, for `If-Match` */
+                    Etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LakeRules"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    setLakeRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LakeRuleChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description the version of the rules, for `If-Match` */
+                    Etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LakeRules"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Precondition Failed */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -279,6 +279,13 @@ class Candidate(Struct, frozen=True, omit_defaults=True, kw_only=True):
     lives: tuple[tuple[str, str], ...] = ()
 
 
+class CandidateDetails(Struct, frozen=True):
+    """A candidate, and what it lacks now."""
+
+    candidate: Candidate
+    lacks: tuple[Lack, ...] = ()
+
+
 class Actor(Struct, frozen=True):
     """The person or program that asks for a change. ``principal`` tells people apart: the name of a key's holder, or the AWS
     role and the rule that admits it. ``key_id`` is the credential, empty without access control. ``role`` is that of the

@@ -35,6 +35,7 @@ TAGS: Final[Mapping[str, str]] = {
     "multipart uploads": "Uploads in parts, by presigned URLs",
     "recorded uploads": "Uploads in parts that any client continues by their ID",
     "import": "Imports of existing objects, without copying",
+    "rules": "Rules of branches and tags: what a commit needs before a name may point to it",
     "insight": "Merge previews, sums, the last commit of each object, the state of a repository",
     "operations": "Work in the background: long merges, commits and imports, dumps, collections",
     "ingest": "Rules by which objects that land in a bucket become commits",

@@ -17,6 +17,7 @@ from graveler.cli.topics import BRANCHES, CHANGES, HISTORY, OBJECTS, START, UPKE
 from graveler.cli.verbs import (
     about,
     bench,
+    candidates,
     changes,
     checks,
     commit_statuses,
@@ -38,6 +39,7 @@ from graveler.cli.verbs import (
     origins,
     principals,
     pull_requests,
+    ref_rules,
     refs,
     repositories,
     resets,
@@ -175,6 +177,8 @@ for _name, _verb in _SETTINGS.items():
 app.add_typer(repositories.app, name="repo", rich_help_panel=BRANCHES)
 app.add_typer(refs.branches, name="branch", rich_help_panel=BRANCHES)
 app.add_typer(refs.tags, name="tag", rich_help_panel=BRANCHES)
+app.add_typer(ref_rules.app, name="rules", rich_help_panel=BRANCHES)
+app.add_typer(candidates.app, name="candidate", rich_help_panel=BRANCHES)
 _add(
     OBJECTS,
     transfers.put,

@@ -9,6 +9,8 @@ from secrets import token_hex
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import msgspec
+
 from graveler.errors import (
     AlreadyExistsError,
     BusyError,
@@ -36,13 +38,17 @@ from graveler.lake.opening.repositories import (
 )
 from graveler.lake.parts import open_parts
 from graveler.lake.repository import OpenRepository
+from graveler.lake.settings.repository_settings import check_settings
 from graveler.model import (
     Commit,
+    LakeRule,
+    LakeRules,
     MetarangeName,
     ObjectEntry,
     Page,
     Repository,
     RepositoryUID,
+    Rules,
     Settings,
     SplitParameters,
 )
@@ -61,6 +67,8 @@ if TYPE_CHECKING:
     from graveler.lake.opening.nesting import Neighbours
 
 FIRST_MESSAGE = "Repository created"
+
+_PAGE: Final = 1000
 
 _KEPT: Final = 32
 """The number of repositories that stay open with their caches."""
@@ -152,24 +160,34 @@ class Lake:
         """Create a repository with one branch, which points at a first, empty commit without a committer. ``by`` is noted in the
         reference log; ``read_only`` and ``metadata`` are its initial settings.
 
+        Rules of the lake whose patterns match its name hold from the beginning.
+
         Cost: three table reads, and one for each thousand repositories, deleted ones, and repositories with rules of ingest; two
         object writes, one transaction.
         :class:`AlreadyExistsError` for the name; :class:`InvalidError` for invalid names or parameters, and for a namespace that
         equals, contains or lies within another repository's. Waits for half a minute
         if another repository was being created in the namespace and its creator has died.
         """
-        from graveler.lake.committing.records import COMMITS_FOLDER  # not on the path of a cold start
+        from graveler.lake.committing.records import COMMITS_FOLDER  # these are not on the path of a cold start
+        from graveler.lake.gates.judgement import gate_of
+        from graveler.lake.gates.lake_rules import LAKE_RULES, decode_lake_rules, rules_for, unchanged_check
 
         check_repository(name)
         check_branch(default_branch)
         now = self.clock.now()
         settings = Settings(read_only, dict(metadata or {}))
+        check_settings(settings)
+        existing, rules_item = self.tables.get_many([repository_key(name), LAKE_RULES])
+        if existing is not None:
+            raise AlreadyExistsError("repository", name)
+        lake_rules = decode_lake_rules(rules_item)
+        rules = rules_for(lake_rules.rules, name)
+        if rules:
+            settings = msgspec.structs.replace(settings, rules=Rules(1, rules))
         record = new_repository(
             name, namespace.rstrip("/"), default_branch, int(now), split or SplitParameters(), settings
         )
         repository = record.repository
-        if self._repositories.exists(name):
-            raise AlreadyExistsError("repository", name)
         objects = self.store_of(repository.namespace)
         neighbour_writes = self.neighbours.creating(repository)
         self._repositories.claim(repository, objects, self.clock, self.leases)
@@ -177,13 +195,15 @@ class Lake:
         operation = token_hex(16)
         commit = new_commit([], MetarangeName(""), "", FIRST_MESSAGE, int(now), {}, operation)
         refs, commits = Refs(self.tables, repository.uid), CommitStore(self.tables, repository.uid)
-        branch = BranchState(default_branch, commit.id, new_token(self._staging_shards), moves=1)
+        stamp = settings.rules.version if gate_of(settings.rules, "branch", default_branch) else 0
+        branch = BranchState(default_branch, commit.id, new_token(self._staging_shards), moves=1, rules=stamp)
         event = Event(int(now * 1e9), "create repository", operation, by)
         writes = [
             *self._repositories.create_writes(record),
             *neighbour_writes,
             commits.put_write(commit, now),
             *refs.create_branch_writes(branch, event),
+            unchanged_check(lake_rules),
         ]
         try:
             objects.put(f"{COMMITS_FOLDER}/{commit.id}", encode_commit(commit))
@@ -209,7 +229,8 @@ class Lake:
                 raise namespace_taken(repository.namespace, "another repository") from None
             self.neighbours.creating(repository)  # raises the exact error, unless the other repositories are gone again
             raise BusyError(
-                f"others are creating repositories around {repository.namespace}, too; nothing was changed, try again"
+                f"others are creating repositories around {repository.namespace}, or change the rules of the lake; nothing was "
+                "changed, try again"
             ) from None
         except UnavailableError:
             # The response may be lost, so the claim is withdrawn only if nothing happened for certain.
@@ -319,6 +340,30 @@ class Lake:
             item = None if branch is None else next(records)
             commits.append(None if branch is None or item is None else store.decode(branch.commit_id, item).commit)
         return commits
+
+    def rules(self) -> LakeRules:
+        """Return the rules of the lake. Cost: one table read."""
+        from graveler.lake.gates.lake_rules import read_lake_rules  # not on the path of a cold start
+
+        return read_lake_rules(self.tables)
+
+    def set_rules(self, rules: Sequence[LakeRule], if_match: int | None = None, *, by: str = "") -> LakeRules:
+        """Replace the rules of the lake, and their copies in the repositories whose names match; they are in force in each when
+        the call returns. With ``if_match``, only if they still have this version.
+
+        Cost: two table reads, one write, and one read for each thousand repositories; as :class:`SetRules` for each that has
+        copies. A repetition of a call that failed on the way does the rest. :class:`InvalidError` for rules that nobody could
+        fulfil, and for those that contradict rules of a repository: then nothing was changed. :class:`PreconditionError`."""
+        from graveler.lake.gates.copied_rules import set_lake_rules  # not on the path of a cold start
+
+        return set_lake_rules(
+            self.tables,
+            lambda after: self.repositories("", after, _PAGE),
+            lambda name: self.repository(name).parts,
+            rules,
+            if_match,
+            by,
+        )
 
     def delete_repository(self, name: str, *, force: bool = False) -> None:
         """Delete a repository but leave its objects where they are. Cost: one table read, one transaction.

@@ -19,6 +19,7 @@ from graveler.model import (
     MergeStrategies,
     MergeStrategy,
     RetentionRules,
+    Rules,
 )
 from graveler.requests.base import CommitInfo, Request
 from graveler.tree.record import encode_key
@@ -26,6 +27,7 @@ from graveler.tree.record import encode_key
 if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.fsck.findings import Report as FsckReport
+    from graveler.lake.gates.gate_reader import GateReader
     from graveler.lake.importing.importer import ImportSource
     from graveler.lake.merging.preview import PreviewedMerge
     from graveler.lake.objects.uploads import PartedUpload
@@ -95,6 +97,19 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         from graveler.lake.settings.change import read_settings
 
         return read_settings(self.parts).retention
+
+    def rules(self) -> Rules:
+        """Return the rules of branches and tags, with those of the lake that apply here. Cost: one table read."""
+        from graveler.lake.settings.change import read_settings
+
+        return read_settings(self.parts).rules
+
+    @property
+    def gates(self) -> "GateReader":
+        """The reads about what rules let pass: trials, reports, candidates. No request."""
+        from graveler.lake.gates.gate_reader import GateReader
+
+        return GateReader(self.parts)
 
     def written_by(self, branch: str, application: Application) -> Commit | None:
         """Return the commit in which the branch got this version of an application, or a later one; None if it is not written

@@ -1,12 +1,12 @@
 """A lake behind the HTTP API."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
-from graveler.model import Page, Repository
+from graveler.model import LakeRule, LakeRules, Page, Repository
 from graveler.remote.connection import PAGE, Connection, Query
 from graveler.remote.repository import RemoteRepository
-from graveler.wire import access_documents, config_documents, documents
+from graveler.wire import access_documents, config_documents, documents, rule_documents
 
 
 class RemoteLake:
@@ -69,6 +69,15 @@ class RemoteLake:
         }
         self._connection.call("POST", ("repositories",), None, document)
         return self.repository(name)
+
+    def rules(self) -> LakeRules:
+        """Return the rules of the lake."""
+        return self._connection.get(("settings", "rules"), LakeRules)
+
+    def set_rules(self, rules: Sequence[LakeRule], if_match: int | None = None) -> LakeRules:
+        """Replace the rules of the lake, and their copies in its repositories."""
+        document = rule_documents.LakeRuleChange(tuple(rules), if_match)
+        return self._connection.call("PUT", ("settings", "rules"), None, document).read(LakeRules)
 
     def delete_repository(self, name: str, *, force: bool = False) -> None:
         """Remove a repository from the lake; its objects stay in storage."""

@@ -26,6 +26,7 @@ from graveler.model import (
     RefSelection,
     Repository,
     RetentionRules,
+    Rules,
     Settings,
     Status,
     Tag,
@@ -33,6 +34,7 @@ from graveler.model import (
 )
 from graveler.remote.connection import PAGE, Connection, Query, branch_path
 from graveler.remote.error_responses import refusal
+from graveler.remote.gates import RemoteGates
 from graveler.remote.transfers import Transfers
 from graveler.system.forks import new_lock
 from graveler.wire import (
@@ -43,7 +45,7 @@ from graveler.wire import (
     repository_documents,
     status_documents,
 )
-from graveler.wire.error_documents import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, Error
+from graveler.wire.error_documents import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, UNKNOWN_ROUTE_CODE, Error
 
 if TYPE_CHECKING:
     from graveler.history.reflog import LogEntry
@@ -68,11 +70,16 @@ class RemoteReader:
 
     @property
     def repository(self) -> Repository:
-        """The repository with its current settings. Cost: four requests."""
+        """The repository with its current settings. Cost: six requests."""
         document = self._connection.get(self._base, documents.Repository)
         return document.value(
             Settings(
-                document.read_only, self.metadata(), self.protection()[0], self.retention(), self._import_sources()
+                document.read_only,
+                self.metadata(),
+                self.protection()[0],
+                self.retention(),
+                self._import_sources(),
+                self.rules(),
             )
         )
 
@@ -95,6 +102,22 @@ class RemoteReader:
                 return None
             raise refusal(404, document, f"reading the retention rules of {self._name!r}")
         return response.read(repository_documents.GCRules).value()
+
+    def rules(self) -> Rules:
+        """Return the rules of branches and tags. A server that is older than rules has none: it does not open a repository with
+        some."""
+        response = self._connection.call("GET", (*self._base, "settings", "rules"), passing=(404,))
+        if response.status != 404:
+            return response.read(Rules)
+        refused = response.read(Error)
+        if refused.code == UNKNOWN_ROUTE_CODE:
+            return Rules()
+        raise refusal(404, refused, f"reading the rules of {self._name!r}")
+
+    @property
+    def gates(self) -> RemoteGates:
+        """The reads about what rules let pass. No request."""
+        return RemoteGates(self._connection, self._name)
 
     def _import_sources(self) -> tuple[str, ...] | None:
         prefixes = self._connection.get(

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from graveler.errors import BusyError, NotFoundError, PreconditionError
 from graveler.lake.context import Context
-from graveler.model import RetentionRules
+from graveler.model import RetentionRules, Rules
 from graveler.remote.reading import RemoteReader
 from graveler.remote.sending import send
 from graveler.requests import setting_changes
 from graveler.requests.base import Request
-from graveler.wire import repository_documents
+from graveler.wire import repository_documents, rule_documents
 
 _ATTEMPTS: Final = 8
 """Attempts to change settings that concurrent writers change too."""
@@ -69,6 +69,10 @@ class RemoteSettings(RemoteReader):
         path = (*self._base, "settings", "gc_rules")
         self._connection.call("PUT", path, {"force": request.force}, rules_document(request.rules))
 
+    def _set_rules(self, request: setting_changes.SetRules, _: Context) -> Rules:
+        document = rule_documents.RuleChange(request.rules, request.if_match)
+        return self._connection.call("PUT", (*self._base, "settings", "rules"), None, document).read(Rules)
+
     def _set_import_sources(self, request: setting_changes.SetImportSources, _: Context) -> None:
         body = repository_documents.ImportSources(None if request.prefixes is None else list(request.prefixes))
         self._connection.call("PUT", (*self._base, "settings", "import_sources"), {"force": request.force}, body)
@@ -82,6 +86,7 @@ SETTINGS_RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteSettings, Any, 
     setting_changes.Unprotect: RemoteSettings._unprotect,
     setting_changes.SetRetention: RemoteSettings._set_retention,
     setting_changes.SetImportSources: RemoteSettings._set_import_sources,
+    setting_changes.SetRules: RemoteSettings._set_rules,
 }
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from graveler import model
 from graveler.model import CommitID, MetarangeName, SplitParameters
-from graveler.requests.base import CommitInfo, Endpoint, Field, Gated, Permission, Repetition
+from graveler.requests.base import CommitInfo, Endpoint, Field, Gated, Permission, Repetition, Request
 
 
 class Commit(Gated[model.Commit], frozen=True, kw_only=True):
@@ -113,3 +113,40 @@ class Rewrite(Gated[model.Commit], frozen=True, kw_only=True):
     split: SplitParameters
     info: CommitInfo = CommitInfo()
     force: bool = False
+
+
+class PublishCandidate(Gated[model.Commit], frozen=True, kw_only=True):
+    """Point the branch at an open candidate, which is named by its ID or by its commit's, and return its commit. Whoever may
+    change the branch may publish it; that of a pull request is published by merging that. A repetition returns the commit again.
+
+    Cost: five or six table reads, two commits and two metaranges; checks of graveler's own that have no verdict yet; two more
+    reads and one transaction. :class:`RuleError` if something is still lacking, :class:`CandidateEndedError`,
+    :class:`PreconditionError` if the branch has moved since, :class:`BusyError` while a process works on it.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    implementation: ClassVar = "gates.candidate_verbs:publish_candidate"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/candidates/{candidate}/publish",
+        "publishCandidate",
+        function="merge",
+        body="CandidatePublication",
+        meaning="The reason to pass by rules, if they permit that to the caller.",
+    )
+
+    candidate: str
+
+
+class WithdrawCandidate(Request[None], frozen=True, kw_only=True):
+    """End an open candidate, which is named by its ID or by its commit's. The changes that it holds are uncommitted changes of
+    the branch again. A repetition changes nothing.
+
+    Cost: one or two table reads, one write. :class:`ForbiddenError` for others than its maker and admins,
+    :class:`CandidateEndedError`."""
+
+    permission: ClassVar = Permission.WRITE
+    implementation: ClassVar = "gates.candidate_verbs:withdraw_candidate"
+    endpoint: ClassVar = Endpoint("DELETE", "/repositories/{repository}/candidates/{candidate}", "withdrawCandidate")
+
+    candidate: str

@@ -7,7 +7,7 @@ Cost of each, unless it says otherwise: one table read, one write, both again af
 from collections.abc import Mapping
 from typing import ClassVar
 
-from graveler.model import RetentionRules
+from graveler.model import RetentionRules, Rule, Rules
 from graveler.requests.base import Endpoint, Permission, Request
 
 
@@ -134,3 +134,22 @@ class SetReadOnly(Request[None], frozen=True, kw_only=True):
     )
 
     read_only: bool
+
+
+class SetRules(Request[Rules], frozen=True, kw_only=True):
+    """Replace the repository's rules, and return them with those of the lake, which stay. With ``if_match``, only if they still
+    have this version (0: the repository never had any), else :class:`PreconditionError`.
+
+    The rules are in force when the call returns: a change that is judged by the earlier ones fails, and is judged again. The
+    first rule raises the repository's format version, so that earlier versions of graveler refuse to open it.
+
+    Cost: one table read and one write, both again after losing a race; listing the branches, and for each that a rule matches
+    one table read and one transaction. A check of SQL starts a process. :class:`InvalidError` for a rule that nobody could
+    fulfil; :class:`BusyError`.
+    """
+
+    permission: ClassVar = Permission.ADMIN
+    implementation: ClassVar = "settings.rule_changes:set_rules"
+
+    rules: tuple[Rule, ...]
+    if_match: int | None = None

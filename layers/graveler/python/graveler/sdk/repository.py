@@ -10,6 +10,7 @@ from graveler.files.repository import RepositoryAccess
 from graveler.files.shared_lake import SharedLake
 from graveler.model import Branch as BranchPosition
 from graveler.model import Repository as RepositoryProperties
+from graveler.model import Rule, Rules
 from graveler.model import Tag as TagPosition
 from graveler.remote.any_repository import AnyLake, AnyRepository
 from graveler.sdk.branch import Branch
@@ -143,6 +144,16 @@ class Repository:
     def unprotect(self, *patterns: str) -> tuple[str, ...]:
         """Remove patterns and return the remaining ones. Cost and errors as :meth:`OpenRepository.unprotect`."""
         return self.verbs.run(requests.setting_changes.Unprotect(patterns=patterns))
+
+    @property
+    @short_traceback
+    def rules(self) -> Rules:
+        """The rules of branches and tags, with those of the lake that apply here. Cost: one table read."""
+        return self.verbs.rules()
+
+    def set_rules(self, rules: Iterable[Rule], if_match: int | None = None) -> Rules:
+        """Replace the rules, but for those of the lake, which must not be among them. Cost and errors as :class:`SetRules`."""
+        return self.verbs.run(requests.setting_changes.SetRules(rules=tuple(rules), if_match=if_match))
 
     def set_read_only(self, read_only: bool) -> None:
         """Refuse all changes, or allow them again. Cost as :class:`SetReadOnly`."""

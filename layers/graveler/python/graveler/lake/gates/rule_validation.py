@@ -40,23 +40,23 @@ def check_rules(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     """Return the rules as they will be stored: all rules of a repository, those of the lake among them. No request.
     :class:`InvalidError` for one that cannot be."""
     try:
-        rules = msgspec.convert(msgspec.to_builtins(rules), tuple[Rule, ...])
-        size = len(_encode(rules))
+        converted = msgspec.convert(msgspec.to_builtins(rules), tuple[Rule, ...])
+        size = len(_encode(converted))
     except (msgspec.ValidationError, TypeError, UnicodeEncodeError) as error:
         raise InvalidError(f"the rules cannot be stored: {error}") from None
-    if len(rules) > MAX_RULES:
+    if len(converted) > MAX_RULES:
         raise InvalidError(
-            f"{len(rules)} rules are too many; a repository has at most {MAX_RULES}, those of the lake included"
+            f"{len(converted)} rules are too many; a repository has at most {MAX_RULES}, those of the lake included"
         )
-    for index, rule in enumerate(rules):
+    for index, rule in enumerate(converted):
         _check_text("the name", rule.name, MAX_NAME_BYTES, f"rule {index + 1}")
-        if any((rule.name, rule.of_lake) == (other.name, other.of_lake) for other in rules[:index]):
+        if any((rule.name, rule.of_lake) == (other.name, other.of_lake) for other in converted[:index]):
             raise InvalidError(f"two rules have the name {rule.name!r}; give each its own")
         _check_rule(rule)
-    _check_names(rules)
+    _check_names(converted)
     if size > MAX_BYTES:
         raise InvalidError(f"the rules have {size:,} bytes as JSON; a repository may have {MAX_BYTES:,}")
-    return rules
+    return converted
 
 
 def _check_rule(rule: Rule) -> None:

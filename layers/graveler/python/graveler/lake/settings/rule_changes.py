@@ -1,26 +1,26 @@
 """Changing the rules of a repository, so that they are in force when the call returns (``docs/design/0023-gates.md``)."""
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
-from graveler.errors import PreconditionError
+from graveler.errors import InvalidError, PreconditionError
 from graveler.history.refs import BranchState
 from graveler.lake.clock import Backoff
 from graveler.lake.context import Context
 from graveler.lake.gates.judgement import gate_of
+from graveler.lake.gates.rule_validation import check_rules
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import busy
 from graveler.lake.settings.change import branch_states, change_settings
 from graveler.model import Rule, Rules, Settings
+from graveler.requests.setting_changes import SetRules
 from graveler.storage.tables.port import ConditionFailedError
 
-if TYPE_CHECKING:
-    from graveler.requests.rules import SetRules  # type: ignore[import-not-found, unused-ignore]
 
-
-def set_rules(repository: RepositoryParts, request: "SetRules", context: Context) -> Rules:
-    """See :class:`graveler.requests.rules.SetRules`."""
+def set_rules(repository: RepositoryParts, request: SetRules, context: Context) -> Rules:
+    """See :class:`graveler.requests.setting_changes.SetRules`."""
+    for rule in request.rules:
+        if rule.of_lake:
+            raise InvalidError(f"rule {rule.name!r} is of the lake, and no repository can change it; omit it")
     rules = replace_rules(repository, request.rules, if_match=request.if_match)
     stamp_branches(repository, rules, context.by)
     return rules
@@ -30,24 +30,24 @@ def replace_rules(
     repository: RepositoryParts, rules: tuple[Rule, ...], *, of_lake: bool = False, if_match: int | None = None
 ) -> Rules:
     """Replace the rules that the repository has of its own, or those ``of_lake``, and return all. With ``if_match``, only if all
-    rules still have that version: :class:`PreconditionError`. They are in force after :func:`stamp_branches`. One table read, one
-    write."""
+    rules still have that version: :class:`PreconditionError`, unless they are these already. They are in force after
+    :func:`stamp_branches`. One table read, one write. :class:`InvalidError` for rules that cannot be."""
 
     def change(settings: Settings) -> Settings:
         before = settings.rules
+        unaffected = [rule for rule in before.rules if rule.of_lake is not of_lake]
+        changed = [replace(rule, of_lake=of_lake) for rule in rules]
+        after = check_rules([*unaffected, *changed] if not of_lake else [*changed, *unaffected])
+        if after == before.rules:
+            return settings
         if if_match is not None and before.version != if_match:
             raise PreconditionError(
                 f"the rules of repository {repository.name!r} have version {before.version} by now, and not {if_match}: someone "
                 "else changed them. Read them again"
             )
-        unaffected = [rule for rule in before.rules if rule.of_lake is not of_lake]
-        changed = [replace(rule, of_lake=of_lake) for rule in rules]
-        after = tuple([*unaffected, *changed] if not of_lake else [*changed, *unaffected])
-        if after == before.rules:
-            return settings
         return replace(settings, rules=Rules(before.version + 1, after))
 
-    return change_settings(repository, change, force=False).rules
+    return change_settings(repository, change, force=of_lake).rules
 
 
 def stamp_branches(repository: RepositoryParts, rules: Rules, by: str) -> None:

@@ -1,0 +1,49 @@
+"""Copies of the lake's rules in its repositories: change all of them."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from graveler.errors import InvalidError, RepositoryNotFoundError
+from graveler.lake.gates.lake_rules import (
+    check_lake_rules,
+    read_lake_rules,
+    rules_for,
+    with_lake_rules,
+    write_lake_rules,
+)
+from graveler.lake.gates.rule_validation import check_rules
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.settings.rule_changes import replace_rules, stamp_branches
+from graveler.model import LakeRule, LakeRules, Page, Repository
+from graveler.storage.tables.port import Tables
+from graveler.values.paging import items
+
+
+def set_lake_rules(
+    tables: Tables,
+    list_repositories: Callable[[str], Page[Repository]],
+    parts_of: Callable[[str], RepositoryParts],
+    rules: Sequence[LakeRule],
+    if_match: int | None,
+    by: str,
+) -> LakeRules:
+    """See :meth:`graveler.lake.lake.Lake.set_rules`. ``list_repositories`` returns the page of repositories after a name,
+    ``parts_of`` the parts of one."""
+    checked = check_lake_rules(rules)
+    for repository in items(list_repositories):
+        try:
+            check_rules(with_lake_rules(repository.settings.rules.rules, rules_for(checked, repository.name)))
+        except InvalidError as error:
+            raise InvalidError(f"with the rules of repository {repository.name!r}: {error}") from None
+    changed = latest = write_lake_rules(tables, checked, if_match)
+    while True:
+        version = latest.version
+        for repository in items(list_repositories):
+            copies = rules_for(latest.rules, repository.name)
+            if copies or any(rule.of_lake for rule in repository.settings.rules.rules):
+                with suppress(RepositoryNotFoundError):  # it was deleted meanwhile
+                    parts = parts_of(repository.name)
+                    stamp_branches(parts, replace_rules(parts, copies, of_lake=True), by)
+        latest = read_lake_rules(tables)
+        if latest.version == version:  # else the copies may have replaced newer ones
+            return changed
