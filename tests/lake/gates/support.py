@@ -5,7 +5,7 @@ from graveler.lake.gates.candidates import Candidates
 from graveler.lake.gates.statuses import Statuses
 from graveler.lake.repository import OpenRepository
 from graveler.lake.settings.rule_changes import replace_rules, stamp_branches
-from graveler.model import Actor, Candidate, Commit, RequiredStatus, Rule, Status, StatusState
+from graveler.model import Actor, Candidate, Commit, RequiredStatus, Rule, Rules, Status, StatusState
 from tests.lake.support import World, put
 
 ETL = Actor("etl", "etl", "", "writer")
@@ -25,8 +25,11 @@ def guarded_world(*rules: Rule) -> World:
     return world
 
 
-def set_rules(repository: OpenRepository, *rules: Rule) -> None:
-    stamp_branches(repository.parts, replace_rules(repository.parts, rules), "admin")
+def set_rules(repository: OpenRepository, *rules: Rule) -> Rules:
+    """Replace the rules, and return them; they are in force."""
+    replaced = replace_rules(repository.parts, rules)
+    stamp_branches(repository.parts, replaced, "admin")
+    return replaced
 
 
 def post(
