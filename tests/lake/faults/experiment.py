@@ -7,8 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from graveler.errors import GravelerError
+from graveler.lake.gates.candidates import HOLDING_SECONDS, PULL_REQUEST_SECONDS, Candidates
 from graveler.lake.lake import Lake
 from graveler.lake.turns import TURN
+from graveler.model import CandidateState
+from graveler.retention.ended_candidates import end_overdue_candidates
 from graveler.staging.tokens import LEASE
 from tests.lake.faults.case import Case
 from tests.lake.faults.kinds import (
@@ -26,6 +29,7 @@ from tests.lake.faults.kinds import (
 from tests.lake.faults.model import Model, public, seen, texts
 from tests.lake.faults.scenes import Scene, client
 from tests.lake.faults.story import main_of, story
+from tests.lake.gates.support import set_rules
 from tests.lake.support import NAME, Died
 from tests.support.instruments import Boundaries
 
@@ -100,6 +104,7 @@ def experiment(case: Case, begin: Start, folder: Path, faults: Sequence[tuple[in
             go_on(client(scene), scene, reached, "last", case.lease)
         assert seen(client(scene)) == public(reached)
         _check_lines(scene)
+        _check_candidates(scene)
         if not case.heals or repeated:
             for known in client(scene).repositories().results:
                 assert client(scene).fsck(known.name).remaining == ()
@@ -148,6 +153,11 @@ def go_on(lake: Lake, scene: Scene, model: Model, message: str, lease: float = L
             model[name].read_only = False
         if "main" in model[name].protected:
             model[name].protected = repository.unprotect(["main"])
+        if repository.repository.settings.rules.rules:
+            set_rules(repository)
+            rows = Candidates(repository.tables, repository.repository.uid).all()
+            if any(row.in_progress and not row.beat for row in rows):
+                scene.clock.time += HOLDING_SECONDS + 1  # until then it may hold what is staged, and nobody works on it
         slept = scene.clock.slept
         repository.upload("main", message, b"7")
         repository.commit("main", message)
@@ -171,3 +181,19 @@ def _check_lines(scene: Scene) -> None:
             assert rows[0].new == branch.commit_id
             # (A restored branch begins anew, over the rows that the table still has.)
             assert all(newer.old in (None, older.new) for newer, older in pairwise(rows)), f"{branch.name}: {rows}"
+
+
+def _check_candidates(scene: Scene) -> None:
+    """A candidate is published if its commit is on its branch, and only then; and once its time is over, each has an end."""
+    for known in client(scene).repositories().results:
+        repository = client(scene).repository(known.name)
+        candidates = Candidates(repository.tables, known.uid)
+        rows = [row.candidate for row in candidates.all()]
+        if not rows:
+            continue
+        for candidate in rows:
+            log = {row.new for row in repository.reflog(candidate.destination, 1000)}
+            assert (candidate.state is CandidateState.PUBLISHED) == (candidate.commit_id in log), candidate
+        scene.clock.time += PULL_REQUEST_SECONDS + 1
+        end_overdue_candidates(candidates, repository.parts.refs, scene.clock.now(), repository.parts.leases)
+        assert not [row for row in candidates.all() if row.in_progress]

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.lake.faults.case import Case
-from tests.lake.faults.cases import commits, merges, pulls, refs, settings, staging, upkeep
+from tests.lake.faults.cases import commits, gates, merges, pulls, refs, settings, staging, upkeep
 
 CASES: Final[tuple[Case, ...]] = (
     *refs.CASES,
@@ -11,6 +11,7 @@ CASES: Final[tuple[Case, ...]] = (
     *staging.CASES,
     *commits.CASES,
     *merges.CASES,
+    *gates.CASES,
     *pulls.CASES,
     *upkeep.CASES,
 )

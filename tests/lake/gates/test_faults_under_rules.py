@@ -1,0 +1,23 @@
+"""Faults at every request of verbs on a branch with rules, as of :mod:`tests.lake.test_faults`, which has one of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.lake.faults import Case, FolderScene, MemoryScene
+from tests.lake.faults.cases.gates import CASES, MORE
+from tests.lake.test_faults import one_by_one
+
+
+@pytest.mark.ci
+@pytest.mark.search
+@pytest.mark.parametrize("case", MORE, ids=[case.name for case in MORE])
+def test_after_a_fault_nothing_unchecked_is_published_and_nothing_is_held_for_ever(case: Case, tmp_path: Path) -> None:
+    one_by_one(case, tmp_path, MemoryScene)
+
+
+@pytest.mark.ci
+@pytest.mark.search
+@pytest.mark.parametrize("case", [*CASES, *MORE[:2]], ids=[case.name for case in [*CASES, *MORE[:2]]])
+def test_the_same_on_sqlite_and_folders(case: Case, tmp_path: Path) -> None:
+    one_by_one(case, tmp_path, FolderScene)
