@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
+from graveler.errors import RuleError
 from graveler.lake.gates.carried_statuses import carry_statuses
 from graveler.lake.gates.judgement import Gate
 from graveler.lake.gates.statuses import Statuses
@@ -22,6 +23,7 @@ from graveler.model import (
     Status,
     StatusState,
 )
+from tests.lake.gates.support import set_rules
 from tests.lake.support import World, put
 
 QUALITY = RequiredStatus("quality", posters=("ci",), paths=("gold/", "silver/x"))
@@ -132,3 +134,18 @@ def test_a_verdict_about_a_commit_does_not_stay() -> None:
 def test_a_newer_verdict_of_the_same_poster_is_not_replaced() -> None:
     newer = replace(VERDICT, state=StatusState.FAILURE, created=2)
     assert carried({"raw/c": "1"}, newer=newer) == [StatusState.FAILURE]
+
+
+def test_a_name_that_gets_another_address_below_the_paths_of_a_status_needs_it() -> None:
+    world = World()
+    repository = world.main
+    put(repository, {"gold/a": "1"})
+    repository.commit("main", "base")
+    repository.create_branch("dev", "main")
+    repository.delete("dev", ["gold/a"])
+    repository.commit("dev", "deleted")
+    put(repository, {"gold/a": "1"}, "dev")
+    repository.commit("dev", "another address")
+    set_rules(repository, APART)
+    with pytest.raises(RuleError, match="'quality' is missing"):
+        repository.hard_reset("main", "dev")

@@ -19,13 +19,12 @@ from graveler.errors import GravelerError, RuleError
 from graveler.lake.gates.judgement import Approval, Gate, RefKind, Terms, gate_of, judge, observed
 from graveler.lake.gates.standing import counting
 from graveler.lake.gates.statuses import Statuses, TreeStatuses
+from graveler.lake.gates.touched import touched
 from graveler.lake.parts import RepositoryParts
-from graveler.lake.reading.blame import keys_of_prefix
 from graveler.lake.refs.branches import Admission
 from graveler.model import Actor, Commit, Lack, MergeStrategies, MetarangeName, Rules, Settings
 from graveler.requests.base import CommitInfo, Gated, Request
 from graveler.storage.tables.port import Check
-from graveler.tree.has_difference import differ
 from graveler.tree.tree import Tree
 from graveler.tree.writer import Stop
 
@@ -192,8 +191,8 @@ class GateKeeper:
     def _terms(self, commit: Commit | None, trees: tuple[Tree, Tree] | None) -> Terms:
         """Return the terms of a judgement."""
 
-        def touched(prefixes: Sequence[str]) -> bool:
-            return trees is None or any(differ(*trees, keys.start, keys.end) for keys in map(keys_of_prefix, prefixes))
+        def changes_below(prefixes: Sequence[str]) -> bool:
+            return trees is None or touched(*trees, prefixes)
 
         terms = self.terms
         return Terms(
@@ -203,7 +202,7 @@ class GateKeeper:
             actor=terms.actor,
             commit=commit,
             strategies=terms.strategies,
-            touched=touched,
+            touched=changes_below,
             approvals=None if terms.approvals is None else tuple(terms.approvals()),
             direct=terms.direct,
             removes=terms.removes,
