@@ -16,6 +16,7 @@ from graveler.access.permissions import Role
 from graveler.cli.exits import ExitCode
 from graveler.lake.opening.folder import create_folder_lake
 from tests.cli import (
+    test_candidates,
     test_changes_and_history,
     test_copies,
     test_every_command,
@@ -44,6 +45,7 @@ OF_FOLDERS: Final = "it is about lakes in folders"
 HELP: Final = "it is about the help, whatever the lake"
 
 MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
+    test_candidates: {},
     test_changes_and_history: {
         "test_import_is_refused": OF_FOLDERS,
         "test_status_tells_that_imported_files_have_changed": "the imported files are on the server's machine",
