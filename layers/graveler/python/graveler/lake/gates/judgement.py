@@ -205,7 +205,8 @@ class _Judgement:
             yield Lack(rule.name, "strategy", strategy_name(strategy), words=words, passing=False)
 
     def _status(self, rule: Rule, required: RequiredStatus) -> Lack | None:
-        """Return the lack of a required status, if it is one. Of several verdicts that count, the newest decides."""
+        """Return the lack of a required status, if it is one. Of each principal's verdicts that count, the newest does: a failure
+        among them refuses, else the newest of all decides."""
         commit = self._terms.commit
         if commit is None or not self._applies(required.paths):
             return None
@@ -224,7 +225,9 @@ class _Judgement:
             if refusals:
                 words += f" ({'; '.join(refusals[:_SHOWN])})"
             return Lack(rule.name, "status", required.name, words=words)
-        newest = valid[-1]
+        of_principal = {status.principal: status for status in valid}
+        failures = [status for status in of_principal.values() if status.state is StatusState.FAILURE]
+        newest = failures[-1] if failures else valid[-1]
         if newest.state is StatusState.SUCCESS:
             return None
         description = newest.description[:_DESCRIPTION]
