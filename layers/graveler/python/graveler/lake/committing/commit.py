@@ -71,7 +71,7 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
             except ChangesHeldError:
                 with suppress(HeadMovedError):
                     if (candidate := passage.resume()) is not None:  # of an earlier call of this request
-                        return passage.finish(candidate, Publication(request_id=info.request_id))
+                        return passage.finish(candidate, lambda: Publication(request_id=info.request_id))
                 raise
             first_token = first_token or sealed.own_token
             attempt = _Attempt(repository.split, repository.staged, repository.trees, operation, context)
@@ -173,7 +173,7 @@ def _publish(
         if isinstance(result, Commit):
             return result
         with suppress(HeadMovedError):
-            return passage.finish(result, publication)
+            return passage.finish(result, lambda: publication)
         look = True
     raise busy(request.branch)
 

@@ -6,6 +6,7 @@ rebuilt on the new one (promise C6: unchanged ranges are not even opened then).
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from secrets import token_hex
 
 import msgspec
@@ -130,7 +131,7 @@ def land(
             if isinstance(result, Commit):
                 return result
             with suppress(HeadMovedError), passage.keeping_turn(result, ticket):
-                return passage.finish(result, _publication(landing, numbered, result.commit))
+                return passage.finish(result, partial(_publication, landing, numbered, result.commit))
             if ticket:
                 break
             numbered.read()

@@ -5,7 +5,7 @@
 3. :meth:`Passage.publish` moves the branch, on condition of everything that was judged.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import Any, Final, NoReturn
@@ -262,8 +262,9 @@ class Passage(GateKeeper):
         self.newest_id = candidate.id
         return attempt
 
-    def finish(self, attempt: Attempt, publication: Publication) -> Commit:
+    def finish(self, attempt: Attempt, publication_of: Callable[[], Publication]) -> Commit:
         """Judge the candidate, run graveler's own checks where their verdicts are missing, publish it, and return its commit.
+        ``publication_of`` is called before each judgement: its conditions may have changed, as the statuses may.
 
         :class:`RuleError` if something is lacking: the candidate stays open if that may still come, otherwise it ends.
         :class:`HeadMovedError` if the branch has moved: build anew. :class:`CandidateEndedError`; :class:`TooMuchWorkError` and
@@ -272,6 +273,7 @@ class Passage(GateKeeper):
         checked = False
         try:
             for _ in range(ROUNDS):
+                publication = publication_of()
                 statuses, lacks = self.judge(attempt.commit, attempt.trees)
                 if not lacks:
                     if (commit := self.publish(attempt, statuses, publication)) is not None:
@@ -282,12 +284,13 @@ class Passage(GateKeeper):
                     self._refuse_candidate(attempt, lacks)
                 self._check(attempt, definitions)
                 attempt, checked = replace(attempt, is_new=False), True
+            raise BusyError(
+                f"the statuses of candidate {attempt.commit.id}, or its pull request, keep changing; branch {self.name!r} was "
+                "not changed, try again"
+            )
         except (RuleError, TooMuchWorkError, BusyError):
             self._leave(attempt)
             raise
-        raise BusyError(
-            f"the statuses of candidate {attempt.commit.id} keep changing; branch {self.name!r} was not changed, try again"
-        )
 
     def finish_at_once(self, attempt: Attempt, publication: Publication) -> Commit | None:
         """Publish the candidate if nothing is lacking, and return its commit; None if something is, or changes at this moment:
@@ -296,9 +299,9 @@ class Passage(GateKeeper):
         return None if lacks else self.publish(attempt, statuses, publication)
 
     def publish(self, attempt: Attempt, statuses: TreeStatuses, publication: Publication) -> Commit | None:
-        """Move the branch to the candidate, and return its commit; None if the statuses are not those that were judged: judge
-        again. One transaction; one table read more for each branch that an older candidate depends on, two more if it fails.
-        :class:`HeadMovedError`, :class:`CandidateEndedError`."""
+        """Move the branch to the candidate, and return its commit; None if the statuses, or the pull request, are not those
+        that were judged: judge again. One transaction; one table read more for each branch that an older candidate depends on,
+        two more if it fails. :class:`HeadMovedError`, :class:`CandidateEndedError`."""
         repository, row = self.repository, attempt.row
         now = repository.clock.now()
         if not attempt.is_new and (reason := self._candidates.gone(row, repository.refs)):
