@@ -3,18 +3,36 @@
 from typing import Final
 
 from graveler.lake.lake import Lake
+from graveler.model import RequiredApprovals, Rule
 from graveler.requests.pulls import PullState
 from tests.lake.faults.case import Case
 from tests.lake.faults.cases.in_parts import in_parts
 from tests.lake.faults.model import Model
 from tests.lake.faults.scenes import Scene, client
 from tests.lake.faults.story import merged
+from tests.lake.gates.support import set_rules
 from tests.lake.support import NAME
 from tests.support.pinned import pinned_merge
 
 
 def propose(lake: Lake, _: Scene, __: Model) -> None:
     lake.repository(NAME).create_pull_request("side", "side", "main", by="ada", message="merge")
+
+
+def propose_guarded(lake: Lake, scene: Scene, model: Model) -> None:
+    """As :func:`propose`; ``main`` needs an approval, which there is."""
+    propose(lake, scene, model)
+    repository = lake.repository(NAME)
+    set_rules(repository, Rule(name="reviewed", branches=("main",), approvals=(RequiredApprovals(1),)))
+    repository.approve_pull_request("1", repository.commit_of("side").id, by="cyd")
+
+
+def wait_for_approval(lake: Lake, scene: Scene, model: Model) -> None:
+    """The same without the approval, for which a merge waits."""
+    propose(lake, scene, model)
+    repository = lake.repository(NAME)
+    set_rules(repository, Rule(name="reviewed", branches=("main",), approvals=(RequiredApprovals(1),)))
+    repository.merge_pull_request("1", when_ready=True, by="ada")
 
 
 def merged_with_its_commit(scene: Scene, model: Model, _: bool) -> None:
@@ -26,6 +44,12 @@ def merged_with_its_commit(scene: Scene, model: Model, _: bool) -> None:
     assert bool(commits) == (model[NAME].branches["main"].said[0] == "merge")
     listed = {status: len(repository.pull_requests(status).results) for status in ("open", "merged")}
     assert listed == {"open": int(not commits), "merged": int(bool(commits))}
+
+
+def merged_behind_the_gate(scene: Scene, model: Model, repeated: bool) -> None:
+    """As :func:`merged_with_its_commit`. Afterwards the branch is open to all, who go on with it."""
+    merged_with_its_commit(scene, model, repeated)
+    set_rules(client(scene).repository(NAME))
 
 
 def created_once(scene: Scene, _: Model, repeated: bool) -> None:
@@ -41,6 +65,14 @@ def approved_once(scene: Scene, _: Model, repeated: bool) -> None:
 def said_once(scene: Scene, _: Model, repeated: bool) -> None:
     comments = client(scene).repository(NAME).pull_comments("1").results
     assert [comment.text for comment in comments] in ([["good"]] if repeated else [["good"], []])
+
+
+def approve_and_merge(lake: Lake) -> None:
+    """Approve. The merge that waits may fail by a fault, and then waits on: whoever notices merges."""
+    repository = lake.repository(NAME)
+    if repository.pull_request("1").is_open:
+        repository.approve_pull_request("1", repository.commit_of("side").id, by="cyd")
+        repository.merge_pull_request("1")
 
 
 CASES: Final[tuple[Case, ...]] = (
@@ -69,6 +101,20 @@ CASES: Final[tuple[Case, ...]] = (
         lambda model: merged(model, "merge"),
         propose,
         verify=merged_with_its_commit,
+    ),
+    Case(
+        "merge of a pull request into a guarded branch",
+        lambda lake, _: lake.repository(NAME).merge_pull_request("1"),
+        lambda model: merged(model, "merge"),
+        propose_guarded,
+        verify=merged_behind_the_gate,
+    ),
+    Case(
+        "approval for which a merge waits",
+        lambda lake, _: approve_and_merge(lake),
+        lambda model: merged(model, "merge"),
+        wait_for_approval,
+        verify=merged_behind_the_gate,
     ),
     Case(
         "merge of a pull request in parts",
