@@ -7,6 +7,8 @@
         branches-00000.msgpack …    lists of [name, item of the table]
         tags-00000.msgpack …        lists of [name, item of the table]
         applications-00000.msgpack … lists of [branch and application, item of the table]
+        pulls-00000.msgpack …       lists of [sort key, item of the table] of pull requests
+        pull-comments-00000.msgpack … the same of comments on them
         settings-00000.msgpack      a list of one: the repository's item
         manifest.json               written last: a dump without it is not complete, and garbage after a while
 
@@ -33,6 +35,8 @@ STAGED: Final = "staged"
 BRANCHES: Final = "branches"
 TAGS: Final = "tags"
 APPLICATIONS: Final = "applications"
+PULLS: Final = "pulls"
+COMMENTS: Final = "pull-comments"
 SETTINGS: Final = "settings"
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -48,7 +52,7 @@ class StagedLine(Struct, frozen=True, array_like=True):
 
 
 class RefLine(Struct, frozen=True, array_like=True):
-    """A branch, a tag or the last write of an application, with its item as the table had it."""
+    """A branch, a tag, the last write of an application, a pull request or a comment, with its item as the table had it."""
 
     name: str
     item: dict[str, Any]

@@ -30,7 +30,7 @@ A listing of branches is not atomic: a branch that is renamed while its shards a
 vanish without a known outcome, or two branches have the same ones, and the refs are read again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from secrets import token_hex
 from time import gmtime, strftime
@@ -48,10 +48,13 @@ from graveler.lake.deadline import SKEW, Deadlines
 from graveler.lake.dump.chunks import (
     APPLICATIONS,
     BRANCHES,
+    COMMENTS,
+    PULLS,
     SETTINGS,
     STAGED,
     TAGS,
     VERSION,
+    Chunk,
     ChunkWriter,
     Manifest,
     RefLine,
@@ -60,12 +63,14 @@ from graveler.lake.dump.chunks import (
 )
 from graveler.lake.objects.traces import Traces
 from graveler.lake.opening.repositories import check_same, repository_key
+from graveler.lake.pulls.pull_dump import dumped_comments, dumped_pulls
+from graveler.lake.pulls.pull_store import PullStore
 from graveler.model import CommitID, Repository, Token
 from graveler.staging.changes import PAGE, StagedChanges, StagedRecord
 from graveler.staging.tokens import Outcomes, TokenState
 from graveler.storage.limits import text_key
 from graveler.storage.objects.port import ObjectMissingError, Objects
-from graveler.storage.tables.port import Tables
+from graveler.storage.tables.port import Item, Tables
 from graveler.storage.tables.walking import items
 from graveler.system.progress import Progress, no_progress
 from graveler.tree.record import RecordCodec
@@ -94,11 +99,11 @@ def dump(
     """Copy refs, settings and staged changes into the object store, under ``_graveler/dumps/``. ``grace`` and ``skew`` are the
     lake's, in seconds.
 
-    The dump includes the last writes of applications. It omits the reference log, results of requests with an ID, outcomes of
-    tokens, and unfinished uploads. Commits are not copied: their records are in the object store already. Cost: twice or more a
-    table read for each of 32 shards and each thousand refs, one for each thousand applications and staged changes, and of these
-    with old objects another one and a write; an object write for each megabyte, an object read for each distinct head. Memory:
-    the refs.
+    The dump includes the last writes of applications, and pull requests. It omits the reference log, results of requests with an
+    ID, outcomes of tokens, and unfinished uploads. Commits are not copied: their records are in the object store already. Cost:
+    twice or more a table read for each of 32 shards and each thousand refs, one for each thousand applications, staged changes,
+    pull requests and comments, and of staged changes with old objects another one and a write; an object write for each megabyte,
+    an object read for each distinct head. Memory: the refs.
     :class:`CorruptError` if something cannot be read (see fsck), :class:`LaterVersionError` for a head of a later version,
     :class:`BusyError`, also past half the grace period, :class:`RepositoryNotFoundError`.
     """
@@ -119,7 +124,13 @@ def dump(
     commits = sorted({branch.commit for branch in branches} | {commit for _, commit in tags})
     CommitRecords(tables, objects, commit_store).settle()
     _keep_records(commits, commit_store, objects)
-    chunks = staged.finish()
+    pulls = PullStore(tables, repository.uid)
+    heads = {branch.line.name: branch.commit for branch in branches}
+    chunks = [
+        *staged.finish(),
+        *_written(objects, dump_id, PULLS, dumped_pulls(pulls, tables, commit_store, heads, now - skew)),
+        *_written(objects, dump_id, COMMENTS, dumped_comments(pulls, tables)),
+    ]
     for kind, entries in (
         (BRANCHES, [branch.line for branch in branches]),
         (TAGS, [line for line, _ in tags]),
@@ -146,6 +157,14 @@ def dump(
     deadline.check(f"dumping repository {repository.name!r}")
     put_manifest(objects, manifest)
     return manifest
+
+
+def _written(objects: Objects, dump_id: str, kind: str, rows: Iterable[tuple[str, Item]]) -> list[Chunk]:
+    """Write rows of the table as chunks of this kind, and return these."""
+    writer = ChunkWriter(objects, dump_id, kind)
+    for name, item in rows:
+        writer.add(RefLine(name, dict(item)))
+    return writer.finish()
 
 
 class _Reader:

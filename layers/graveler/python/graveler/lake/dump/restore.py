@@ -30,6 +30,8 @@ from graveler.lake.committing.applications import Applications
 from graveler.lake.dump.chunks import (
     APPLICATIONS,
     BRANCHES,
+    COMMENTS,
+    PULLS,
     SETTINGS,
     STAGED,
     TAGS,
@@ -52,9 +54,11 @@ from graveler.lake.opening.repositories import (
     namespace_taken,
     repository_key,
 )
+from graveler.lake.pulls.pull_dump import clearing_writes, restored_pull_writes
+from graveler.lake.pulls.pull_store import PullStore
 from graveler.model import CommitID, Repository, RepositoryUID, Token
 from graveler.staging.changes import StagedChanges, StagedRecord
-from graveler.staging.tokens import new_token, shard_count
+from graveler.staging.tokens import life_of, new_token, shard_count
 from graveler.storage.limits import text_key
 from graveler.storage.objects.port import ObjectMissingError, Objects
 from graveler.storage.tables.port import (
@@ -75,6 +79,8 @@ from graveler.system.progress import Progress, no_progress
 _PAGE: Final = 1000
 _TOGETHER: Final = 90
 """Writes of one transaction, besides its condition."""
+_TOGETHER_LARGE: Final = 9
+"""The same for items that may have 400 KB each."""
 
 
 class Restored(Struct, frozen=True):
@@ -104,7 +110,8 @@ def restore(
 
     It keeps its uid, so that its namespace and its data names stay its own; the lake that had it before must not use it any
     more, since the two would not know of each other's commits. Branches point where they did, and have their staged changes,
-    under a fresh token each; the last writes of applications to them are restored too. Results of requests with an ID are not
+    under a fresh token each; the last writes of applications to them are restored too, and pull requests, which follow their
+    branches. Results of requests with an ID are not
     restored: a request that is repeated across a restore is made twice. May be repeated until it succeeds; what an attempt that
     died has staged stays as garbage in the table. Cost: as :func:`rebuild_commits`, an object read for each chunk, a table
     write for each 25 staged changes, a transaction for each 45 refs. Memory: the refs. Raises :class:`AlreadyExistsError` if
@@ -137,6 +144,7 @@ def restore(
     applications = Applications(tables, uid, refs, CommitStore(tables, uid))
     for line in versions:
         guard.add(applications.restore_write(line.name, line.item))
+    _restore_pulls(guard, tables, uid, objects, manifest, tokens)
     guard.finish()
     if owner != marker:  # another name, another lake, or it was lost
         objects.put(MARKER, msgspec.json.encode(marker))
@@ -194,12 +202,15 @@ class _Tokens:
     def __init__(self, refs: Refs, branches: Sequence[RefLine]) -> None:
         self.fresh: dict[str, Token] = {}
         self.instead: dict[str, Token] = {}
+        self.lives: dict[str, tuple[str, Token]] = {}
+        """For each branch the life that it had in the dump, and its fresh token."""
         for line in branches:
             state = refs.decode_branch(line.name, line.item)
             assert state is not None
             old = (*state.sealed, state.open)
             self.fresh[line.name] = new_token(max(map(shard_count, old)))
             self.instead.update(dict.fromkeys(old, self.fresh[line.name]))
+            self.lives[line.name] = life_of(state.open), self.fresh[line.name]
 
 
 def _restore_staged(
@@ -235,6 +246,13 @@ class _Guarded:
         self._writes += writes
         if len(self._writes) >= _TOGETHER:
             self.finish()
+
+    def add_large(self, *writes: Write) -> None:
+        """Add writes whose items may be large, each by itself."""
+        for write in writes:
+            self.add(write)
+            if len(self._writes) >= _TOGETHER_LARGE:
+                self.finish()
 
     def finish(self) -> None:
         """Make the writes that are still left."""
@@ -280,6 +298,25 @@ def _restore_refs(
         tag = refs.decode_tag(line.name, line.item)
         assert tag is not None
         _add_ref(guard, log, "tag", refs.tag_key(line.name), line.item, LogEntry(event, None, tag.commit_id))
+
+
+def _restore_pulls(
+    guard: _Guarded, tables: Tables, uid: RepositoryUID, objects: Objects, manifest: Manifest, tokens: _Tokens
+) -> None:
+    """Restore pull requests and the comments on them. They follow their branches, which have other tokens now."""
+    store = PullStore(tables, uid)
+    guard.add_large(*clearing_writes(store, tables))
+    guard.finish()  # what follows may write the same items again
+    last = 0
+    for chunk in read_chunks(objects, manifest, PULLS, RefLine):
+        for line in chunk:
+            guard.add_large(*restored_pull_writes(store, line.name, line.item, tokens.lives))
+            last = max(last, int(line.name.rpartition("/")[2]))
+    for chunk in read_chunks(objects, manifest, COMMENTS, RefLine):
+        for line in chunk:
+            guard.add_large(Put(Key(store.comment_partition, line.name.encode()), line.item))
+    if last:
+        guard.add(Put(store.last_key, {"number": last}))
 
 
 def _add_ref(

@@ -9,7 +9,7 @@ Comments: partition ``<repository uid>/pull-comments``, sort key ``<pull>/<numbe
 requests with an ID: ``<repository uid>/request/<id>``, sort keys ``pull`` and ``comment`` (``number``).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -20,9 +20,7 @@ from graveler.lake.committing.request_results import REQUEST_TTL
 from graveler.lake.pulls.pull_errors import PullRequestNotFoundError
 from graveler.model import Page, RepositoryUID
 from graveler.requests.pulls import PullComment, PullRequest, PullState
-from graveler.storage.limits import text_key
 from graveler.storage.tables.port import Absent, Delete, Item, Key, Matches, Put, Query, Tables, Write
-from graveler.storage.tables.walking import items
 
 _DIGITS: Final = 10
 _END: Final = 10**_DIGITS
@@ -118,10 +116,16 @@ class PullStore:
         in_states = tuple(pull for pull in pulls if pull.state in states)
         return Page(in_states, str(shown[-1]) if len(numbers) > amount else None)
 
-    def all(self) -> Iterator[tuple[str, Item]]:
-        """Yield every item of pull requests, with its sort key. One table read for each thousand."""
-        for sort, item in items(self._tables, self.partition):
-            yield text_key(self.partition, sort), item
+    def item(self, pull: PullRequest) -> Item:
+        """Return the item of a pull request. No request."""
+        return _item(pull)
+
+    def restore_writes(self, pull: PullRequest) -> list[Write]:
+        """Return the writes that put a pull request back. No request."""
+        return [
+            Put(self.key(pull.number), self.item(pull)),
+            Put(self._index_key(pull), {"state": pull.state.value}),
+        ]
 
     # Comments
 
