@@ -34,7 +34,7 @@ def publish_candidate(repository: RepositoryParts, request: PublishCandidate, co
     if attempt is None:
         _refuse(row)
     try:
-        return passage.finish(attempt, Publication(condition=context.only_while))
+        return passage.finish(attempt, lambda: Publication(condition=context.only_while))
     except HeadMovedError:
         _refuse(row)
 
