@@ -12,7 +12,7 @@ import pytest
 from graveler.errors import NoChangesError, ObjectNotFoundError
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import CommonPrefix, ObjectEntry, SplitParameters
+from graveler.model import CommonPrefix, ObjectEntry, SplitParameters, StatusState
 from tests.lake.support import Counted, World, commit, put, write_files
 from tests.support.instruments import CountingObjects, CountingTables
 
@@ -175,6 +175,20 @@ def test_uncommitted_opens_the_ranges_that_are_touched(large: World) -> None:
     counted = run(large, lambda r: r.uncommitted(branch))
     assert tables(counted) == {"read": 2, "query": 1}
     assert (counted.metaranges_read(), counted.ranges_read()) == (1, 2)
+
+
+# Statuses
+
+
+def test_a_status_is_three_reads_and_one_write_and_a_list_three_reads(large: World) -> None:
+    head = large.main.branch("main").commit_id
+    # The commit, whether it has expired, and the statuses of its tree.
+    counted = run(large, lambda r: r.post_status(head, "dbt", StatusState.SUCCESS, by="ann"))
+    assert tables(counted) == {"read": 3, "write": 1}
+    counted = run(large, lambda r: r.post_status("main", "dbt", StatusState.SUCCESS, by="ann"))
+    assert tables(counted) == {"read": 4}, "the branch, too; nothing new"
+    assert tables(run(large, lambda r: r.statuses(head))) == {"read": 2}, "no key, whose end might be looked up"
+    assert counted.objects.requests == 0
 
 
 # Commits

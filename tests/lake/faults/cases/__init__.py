@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.lake.faults.case import Case
-from tests.lake.faults.cases import commits, gates, merges, pulls, refs, settings, staging, upkeep
+from tests.lake.faults.cases import commits, gates, merges, pulls, refs, settings, staging, statuses, upkeep
 
 CASES: Final[tuple[Case, ...]] = (
     *refs.CASES,
@@ -13,5 +13,6 @@ CASES: Final[tuple[Case, ...]] = (
     *merges.CASES,
     *gates.CASES,
     *pulls.CASES,
+    *statuses.CASES,
     *upkeep.CASES,
 )
