@@ -463,6 +463,12 @@ def test_names_of_statuses_belong_to_checkers(role: Role, statuses: tuple[str, .
     assert not tables.query("access-keys").items
 
 
+@pytest.mark.parametrize("name", ["graveler:checks", "aws:0123456789abcdef/etl"])
+def test_nobody_has_the_name_of_another_kind_of_principal(name: str) -> None:
+    with pytest.raises(InvalidError, match="choose another name"):
+        Access(MemoryTables()).create_key(name, Role.ADMIN)
+
+
 def test_a_checker_keeps_the_names_of_its_key() -> None:
     access = Access(MemoryTables())
     created = access.create_key("ci", Role.CHECKER, statuses=("dbt*", "gx/%+"))

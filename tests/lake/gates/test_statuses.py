@@ -7,8 +7,16 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import AnswerLostError, CorruptError, InvalidError
-from graveler.lake.gates.statuses import GRAVELER, MAX_OF_PRINCIPAL, MAX_STATUSES, Statuses, TreeStatuses
+from graveler.lake.gates.statuses import (
+    GRAVELER,
+    MAX_OF_PRINCIPAL,
+    MAX_PRINCIPALS,
+    MAX_STATUSES,
+    Statuses,
+    TreeStatuses,
+)
 from graveler.model import CommitID, MetarangeName, RepositoryUID, Status, StatusState
+from graveler.storage.secrets.credential_ends import end_write
 from graveler.storage.tables.memory import MemoryTables
 from graveler.storage.tables.port import MAX_ITEM_BYTES, Absent, ConditionFailedError, Tables
 from tests.support.instruments import Boundaries, CountingTables, FaultyTables, fail_nth
@@ -172,15 +180,35 @@ def test_names_are_any_printable_text(name: str) -> None:
 
 def test_a_principal_leaves_room_for_others() -> None:
     store = statuses()
+    store.post(TREE, [status()])
     store.post(TREE, [status(f"n{number}", principal="eve") for number in range(MAX_OF_PRINCIPAL)])
-    with pytest.raises(InvalidError, match="eve"):
+    with pytest.raises(InvalidError, match="'eve' may have at most 50"):
         store.post(TREE, [status("more", principal="eve")])
-    with pytest.raises(InvalidError, match="60,000 bytes"):
-        store.post(TREE, [status(f"n{n}", principal="bob", url="https://h/" + "x" * 1900) for n in range(32)])
-    store.post(TREE, [status(f"n{n}", principal="bob") for n in range(MAX_OF_PRINCIPAL)])
-    store.post(TREE, [status(state=StatusState.FAILURE)])
-    with pytest.raises(InvalidError, match="at most 200"):
-        store.post(TREE, [status(principal=f"p{number}") for number in range(MAX_STATUSES)])
+    with pytest.raises(InvalidError, match="20,000 bytes"):
+        store.post(TREE, [status(f"n{n}", principal="bob", url="https://h/" + "x" * 1900) for n in range(12)])
+    for number in range(MAX_PRINCIPALS - 2):
+        store.post(TREE, [status(f"n{n}", principal=f"p{number}") for n in range((MAX_STATUSES - 51) // 10)])
+    with pytest.raises(InvalidError, match="at most 12 posters"):
+        store.post(TREE, [status(principal="late")])
+    store.post(TREE, [status(f"m{n}", principal="p0") for n in range((MAX_STATUSES - 51) % 10)])
+    with pytest.raises(InvalidError, match="at most 200 statuses"):
+        store.post(TREE, [status("one more")])
+    full = store.post(TREE, [status(state=StatusState.FAILURE, description="d" * 1000, url="https://h/" + "x" * 1900)])
+    assert len(full.statuses) == MAX_STATUSES
+    assert states(full)[-1] == ("dbt", "ci", "failure"), "who posted a success can replace it by a failure"
+
+
+def test_statuses_of_ended_credentials_go_when_room_is_needed() -> None:
+    tables = MemoryTables()
+    store = statuses(tables)
+    for number in range(MAX_PRINCIPALS):
+        store.post(TREE, [status(principal=f"p{number}")])
+    with pytest.raises(InvalidError, match="at most 12 posters"):
+        store.post(TREE, [status()])
+    tables.transact([end_write("AKp3", NOW)])
+    assert [each.principal for each in store.post(TREE, [status()]).statuses if each.principal in ("p3", "ci")] == [
+        "ci"
+    ]
 
 
 def test_the_newest_verdicts_about_commits_take_the_place_of_the_oldest() -> None:
@@ -196,16 +224,14 @@ def test_the_newest_verdicts_about_commits_take_the_place_of_the_oldest() -> Non
 def test_a_full_item_has_room_for_checks_of_graveler_and_fits_the_table() -> None:
     tables = MemoryTables()
     store = statuses(tables)
-    for principal in "abcd":
-        store.post(
-            TREE, [status(f"n{n}", principal=principal, description="d" * 1000) for n in range(MAX_OF_PRINCIPAL - 3)]
-        )
+    for number in range(MAX_PRINCIPALS):
+        store.post(TREE, [status(f"n{n}", principal=f"p{number}", description="d" * 1000) for n in range(16)])
     own = [
         Status(f"n{n}", StatusState.FAILURE, "d" * 1000, principal=GRAVELER, created=NOW)
         for n in range(MAX_OF_PRINCIPAL)
     ]
     tree = store.post(TREE, own)
-    assert len(tree.statuses) == 4 * (MAX_OF_PRINCIPAL - 3) + MAX_OF_PRINCIPAL
+    assert len(tree.statuses) == 16 * MAX_PRINCIPALS + MAX_OF_PRINCIPAL
     packed = (tables.get(store.key(TREE)) or {})["statuses"]
     assert isinstance(packed, bytes)
     assert len(packed) < MAX_ITEM_BYTES * 3 // 4

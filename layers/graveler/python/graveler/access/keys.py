@@ -38,6 +38,8 @@ _PARTITION: Final = "access-keys"
 _FIRST: Final = Key("access", b"first-key")
 """Item that records that the lake has made its first key by itself."""
 _UPPER: Final = string.ascii_uppercase + string.digits
+_RESERVED: Final = ("aws:", "graveler:")
+"""Beginnings of principals that are no holders of keys."""
 _LETTERS: Final = string.ascii_letters + string.digits
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9_.-]{3,128}")
 _SECRET: Final = re.compile(r"[!-~]+")
@@ -299,6 +301,11 @@ def check_rights(
     """Check a holder's name, role and patterns. :class:`InvalidError` for unusable ones."""
     if not 0 < len(name) <= 256 or not name.isprintable():
         raise InvalidError(f"the name {name[:256]!r} of a key's holder must be 1 to 256 printable characters")
+    if name.startswith(_RESERVED):
+        raise InvalidError(
+            f"the name {name!r} of a key's holder begins with {' or '.join(_RESERVED)}, as rules of branches call AWS principals "
+            "and graveler itself; choose another name"
+        )
     if (role is Role.CHECKER) != bool(statuses):
         raise InvalidError(
             "a key of the role checker needs the names of the statuses that it posts; give patterns, such as 'dbt*'"

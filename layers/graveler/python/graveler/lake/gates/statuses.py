@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from graveler.errors import UNREADABLE, BusyError, CorruptError, InvalidError
+from graveler.lake.gates.standing import counting
 from graveler.model import MetarangeName, RepositoryUID, Status
 from graveler.storage.tables.port import (
     Absent,
@@ -37,8 +38,11 @@ MAX_DESCRIPTION_BYTES: Final = 1_000
 MAX_URL_BYTES: Final = 2_000
 MAX_STATUSES: Final = 200
 """Maximum number of statuses of a tree, besides those that graveler posts itself."""
+MAX_PRINCIPALS: Final = 12
+"""Maximum number of principals with statuses of a tree, besides graveler. Each has room of its own, so nobody who has posted a
+success can be kept from posting a failure."""
 MAX_OF_PRINCIPAL: Final = 50
-"""Maximum number of one principal's statuses of a tree: nobody uses up the room of others."""
+"""Maximum number of one principal's statuses of a tree."""
 MAX_SECONDS: Final = 366 * 86_400
 """Maximum number of seconds for which a status may be valid; one without an end is valid as long as its tree exists."""
 REPEATED_SECONDS: Final = 60
@@ -47,8 +51,8 @@ GRAVELER: Final = "graveler:checks"
 """The principal of the verdicts of checks that graveler runs itself. They have no ``key_id``. Nobody else posts under it."""
 
 _MAX_PRINCIPAL_BYTES: Final = 2_000
-_BYTES_OF_PRINCIPAL: Final = 60_000
-_BYTES: Final = 240_000
+_BYTES_OF_PRINCIPAL: Final = 20_000
+_BYTES_OF_GRAVELER: Final = 60_000
 _TRIES: Final = 100
 _EMPTY_TREE: Final = b"-"
 
@@ -100,8 +104,9 @@ class Statuses:
         stand there already change nothing, and those that had expired when the first of the new ones was created, go. So do the
         oldest verdicts of the same principal about single commits, if it has too many.
 
-        One table read and one write, and another write for each race lost. :class:`InvalidError` for a status that cannot be
-        one, and beyond the maximum numbers above; :class:`BusyError` after losing a hundred races.
+        One table read and one write, and another write for each race lost; one read more if the tree is full, and statuses of
+        ended credentials have to go. :class:`InvalidError` for a status that cannot be one, and beyond the maximum numbers above;
+        :class:`BusyError` after losing a hundred races.
         """
         for status in statuses:
             check_status(status)
@@ -110,7 +115,11 @@ class Statuses:
             merged = _with_room(_merged(tree.statuses, statuses), statuses)
             if merged == tree.statuses:
                 return tree
-            _check_room(merged, statuses)
+            if _fault(tree.statuses, merged, statuses):
+                standing = counting(self._tables, (status.key_id for status in merged))
+                merged = tuple(status for status in merged if status.key_id in standing or status in statuses)
+                if fault := _fault(tree.statuses, merged, statuses):
+                    raise InvalidError(f"{fault}; post one status that sums up several checks")
             changed = TreeStatuses(metarange, tree.version + 1 if tree.version else _first_version(), merged)
             item: Item = {"version": changed.version, "statuses": _encode(merged)}
             try:
@@ -229,23 +238,32 @@ def _with_room(statuses: tuple[Status, ...], posted: Sequence[Status]) -> tuple[
 
 def _has_too_many(statuses: Sequence[Status], principal: str) -> bool:
     sizes = [len(_encode(status)) for status in statuses if status.principal == principal]
-    return len(sizes) > MAX_OF_PRINCIPAL or sum(sizes) > _BYTES_OF_PRINCIPAL
+    return len(sizes) > MAX_OF_PRINCIPAL or sum(sizes) > _room_of(principal)
 
 
-def _check_room(statuses: Sequence[Status], posted: Sequence[Status]) -> None:
-    """Check the number and size of a tree's statuses. Those of graveler have room of their own."""
-    posters = {status.principal for status in posted}
-    for principal in posters:
-        if _has_too_many(statuses, principal):
-            raise InvalidError(
-                f"{principal or 'nobody'!r} may post at most {MAX_OF_PRINCIPAL} statuses of one tree, of {_BYTES_OF_PRINCIPAL:,} "
-                "bytes in all; post one status that sums up several checks"
-            )
-    sizes = [len(_encode(status)) for status in statuses if status.principal != GRAVELER]
-    if posters != {GRAVELER} and (len(sizes) > MAX_STATUSES or sum(sizes) > _BYTES):
-        raise InvalidError(
-            f"a tree has at most {MAX_STATUSES} statuses, of {_BYTES:,} bytes in all; post one status that sums up several checks"
-        )
+def _room_of(principal: str) -> int:
+    """Return the number of bytes that a principal's statuses of a tree may have."""
+    return _BYTES_OF_GRAVELER if principal == GRAVELER else _BYTES_OF_PRINCIPAL
+
+
+def _fault(before: Sequence[Status], after: Sequence[Status], posted: Sequence[Status]) -> str:
+    """Return why a tree may not have these statuses after a post; empty if it may. Whoever has posted before may replace what
+    stands there, however full the tree is."""
+    for principal in {status.principal for status in posted}:
+        if _has_too_many(after, principal):
+            room = f"{MAX_OF_PRINCIPAL} statuses of one tree, of {_room_of(principal):,} bytes in all"
+            return f"{principal!r} may have at most {room}"
+    earlier, later = _besides_graveler(before), _besides_graveler(after)
+    principals = {status.principal for status in later}
+    if len(principals) > MAX_PRINCIPALS and not principals <= {status.principal for status in earlier}:
+        return f"a tree has statuses of at most {MAX_PRINCIPALS} posters"
+    if len(later) > max(MAX_STATUSES, len(earlier)):
+        return f"a tree has at most {MAX_STATUSES} statuses"
+    return ""
+
+
+def _besides_graveler(statuses: Sequence[Status]) -> list[Status]:
+    return [status for status in statuses if status.principal != GRAVELER]
 
 
 def _unchanged(tree: TreeStatuses) -> Condition:
