@@ -9,6 +9,7 @@ from graveler.lake.gates.checks.check_settings import CheckSettings
 from graveler.lake.gates.checks.child_process import run_child
 from graveler.model import Status
 from tests.lake.gates.checks.support import ERROR, FAILURE, SUCCESS, Checked
+from tests.support.shell import Shell
 
 HIDDEN = "a-secret-that-nobody-sees"
 
@@ -72,6 +73,14 @@ def test_an_entry_that_is_gone_and_a_program_that_is_not_there_are_errors(checke
     missing = checked.status("command", name="it", settings=settings)
     assert missing.state is ERROR
     assert "there is no program '/no/such/program'" in missing.description
+
+
+def test_the_settings_themselves_are_no_variable_of_a_command(checked: Checked, shell: Shell) -> None:
+    shell.export("GRAVELER_CHECKS", '{"secrets": {"hooks": "s3cret"}}')
+    assert run(checked, "env").state is SUCCESS
+    assert "s3cret" not in run(checked, "env | grep GRAVELER_").description
+    shell.export("GRAVELER_CHECKS", "/etc/checks.toml")
+    assert "GRAVELER_CHECKS=/etc/checks.toml" in run(checked, "env | grep GRAVELER_").description
 
 
 def environment_of(arguments: Sequence[str]) -> str:

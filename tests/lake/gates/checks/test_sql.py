@@ -1,7 +1,6 @@
 """Queries as checks: tables of candidate and base, hostile queries, and the bounds of their process."""
 
 import io
-import os
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from graveler.lake.gates.checks.definitions import MIB
 from graveler.lake.gates.checks.run import check_definition
 from graveler.model import Status
 from tests.lake.gates.checks.support import ERROR, FAILURE, SUCCESS, Checked
+from tests.support.shell import Shell
 
 
 def parquet(**columns: object) -> bytes:
@@ -160,16 +160,9 @@ def test_tables_that_cannot_be_read_are_errors(orders: Checked) -> None:
     assert query(damaged, "FROM candidate.t", tables={"t": "t/"}).state is ERROR
 
 
-def test_secrets_are_masked(orders: Checked) -> None:
-    before = os.environ.get("AWS_SECRET_ACCESS_KEY")
-    os.environ["AWS_SECRET_ACCESS_KEY"] = "hidden-secret-value"
-    try:
-        status = query(orders, "SELECT 'hidden-' || 'secret-value' AS x")
-    finally:
-        if before is None:
-            del os.environ["AWS_SECRET_ACCESS_KEY"]
-        else:
-            os.environ["AWS_SECRET_ACCESS_KEY"] = before
+def test_secrets_are_masked(orders: Checked, shell: Shell) -> None:
+    shell.export("AWS_SECRET_ACCESS_KEY", "hidden-secret-value")
+    status = query(orders, "SELECT 'hidden-' || 'secret-value' AS x")
     assert status.description == "the query returned rows: x=***"
 
 

@@ -19,6 +19,9 @@ from graveler.errors import InvalidError
 DESCRIPTOR: Final = "GRAVELER_SECRETS_DESCRIPTOR"
 """The variable that holds the descriptor of the file with the secrets, a JSON object of variables."""
 
+CHECKS: Final = "GRAVELER_CHECKS"
+"""The variable with the settings of checks, or with the path of their file. A document may contain secrets."""
+
 _NAMES: Final = re.compile(r"SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|ACCESS_?KEY|API_?KEY|PRIVATE_?KEY", re.IGNORECASE)
 _PATHS: Final = re.compile(r"_(FILE|PATH|DIR)$", re.IGNORECASE)
 _SHORTEST: Final = 6
@@ -29,9 +32,11 @@ _WITH_PASSWORD: Final = re.compile(r"://[^/@\s:]{0,512}:[^/@\s]{1,512}@")
 
 def is_secret(name: str, value: str) -> bool:
     """Return whether this variable is secret: by its name (an access key, a token, a password), or because its value is a URL
-    with a password. The path of a file with secrets is not secret itself."""
+    with a password, or a document with secrets. The path of a file with secrets is not secret itself."""
     if name == DESCRIPTOR:
         return False
+    if name == CHECKS:
+        return is_document(value)
     return bool(_NAMES.search(name) and not _PATHS.search(name)) or bool(_WITH_PASSWORD.search(value))
 
 
@@ -40,6 +45,11 @@ def masked(text: str, secrets: Iterable[str]) -> str:
     for secret in sorted({value for value in secrets if len(value) >= _SHORTEST}, key=len, reverse=True):
         text = text.replace(secret, "***")
     return _ACCESS_KEY.sub("***", _WITH_PASSWORD.sub("://***@", text))
+
+
+def is_document(value: str) -> bool:
+    """Return whether a variable's value is a document itself, and not the path of a file."""
+    return value.lstrip().startswith("{")
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:

@@ -26,9 +26,7 @@ import msgspec
 from msgspec import Struct, field
 
 from graveler.errors import UNREADABLE, ForbiddenError, InvalidError
-
-VARIABLE: Final = "GRAVELER_CHECKS"
-"""The variable with the settings, or with the path of their file."""
+from graveler.system.secret_variables import CHECKS, is_document
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_READ: Final = stat.S_IRGRP | stat.S_IROTH
@@ -49,25 +47,25 @@ class CheckSettings(Struct, frozen=True, forbid_unknown_fields=True):
         return host in self.private_hosts or f"{host}:{port}" in self.private_hosts
 
 
+_decode: Final = msgspec.json.Decoder(CheckSettings).decode
+
+
 def settings_of_process(environment: Mapping[str, str] = os.environ) -> CheckSettings:
     """Return the settings that the environment of this process names; none of any if it does not. Cost: a file is read.
     :class:`InvalidError` for what is no such document, :class:`ForbiddenError` for a file that others may write, or that has
     secrets and others may read."""
-    text = environment.get(VARIABLE, "").strip()
+    text = environment.get(CHECKS, "").strip()
     if not text:
         return CheckSettings()
     try:
-        if text.startswith("{"):
-            settings = msgspec.json.decode(text.encode(), type=CheckSettings)
-        else:
-            settings = _read(Path(text).expanduser())
+        settings = _decode(text.encode()) if is_document(text) else _read(Path(text).expanduser())
     except UNREADABLE as error:
         # The message of a parser may quote a secret; that of the decoder names fields.
         reason = str(error) if isinstance(error, msgspec.ValidationError) else "it cannot be parsed"
-        raise InvalidError(f"the settings of checks in {VARIABLE} are wrong: {reason}") from None
+        raise InvalidError(f"the settings of checks in {CHECKS} are wrong: {reason}") from None
     for name, command in settings.commands.items():
         if not command or not all(command):
-            raise InvalidError(f"command {name!r} in {VARIABLE} is empty; give a program and its arguments")
+            raise InvalidError(f"command {name!r} in {CHECKS} is empty; give a program and its arguments")
     return settings
 
 
@@ -79,7 +77,7 @@ def _read(path: Path) -> CheckSettings:
             mode = os.fstat(file.fileno()).st_mode
             document = tomllib.load(file)
     except OSError as error:
-        raise InvalidError(f"{VARIABLE} names {str(path)!r}, which cannot be read: {error.strerror or error}") from None
+        raise InvalidError(f"{CHECKS} names {str(path)!r}, which cannot be read: {error.strerror or error}") from None
     settings = msgspec.convert(document, CheckSettings)
     if mode & _OTHERS_WRITE:
         raise ForbiddenError(f"other users may write {str(path)!r}, whose commands run here; run `chmod go-w {path}`")

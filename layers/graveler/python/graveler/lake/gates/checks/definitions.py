@@ -310,14 +310,6 @@ class Reads(Struct, frozen=True, kw_only=True):
         """True if the verdict holds for the candidate's tree, whatever its commit and base are."""
         return not (self.base or self.changes or self.commit or self.trees or self.outside)
 
-    @property
-    def prefixes(self) -> tuple[str, ...] | None:
-        """Prefixes of all paths that it reads; None for all paths."""
-        if self.outside:
-            return None
-        selections = (*self.candidate, *self.base)
-        return tuple(dict.fromkeys((*(selection.prefix for selection in selections), *self.changes)))
-
 
 def reads_of(definition: Definition) -> Reads:
     """Return the part of a candidate that a check reads."""
