@@ -83,6 +83,8 @@ def test_upload_urls_that_still_live() -> None:
     live = checked.status("live-uploads", seconds=600)
     assert live.state is FAILURE
     assert "issued 0 seconds ago" in live.description
+    world.clock.time += 500
+    assert checked.status("live-uploads", seconds=600).state is FAILURE
     world.clock.time += 600 + world.main.parts.skew + 1
     assert checked.status("live-uploads", seconds=600).state is SUCCESS, "a failure is not used again"
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -43,18 +44,17 @@ def test_it_gets_the_document_and_the_ids(checked: Checked) -> None:
 
 
 def test_secrets_are_masked_before_the_output_is_cut(checked: Checked) -> None:
-    status = run(
-        checked, f"printf '%s {HIDDEN} AKIAABCDEFGHIJKLMNOP https://u:pw@x/ ' \"$1\"; printf '%0475d' 0", "x" * 3000
-    )
-    assert HIDDEN not in status.description
+    status = run(checked, f"printf '%s {HIDDEN}' \"$1\"; printf '%0490d' 0", "x" * 3000)
     assert HIDDEN[-10:] not in status.description, "not even its end"
-    assert "***" in status.description
-    assert "AKIA" not in status.description
-    assert "pw@" not in status.description
+    assert "***000" in status.description
+    others = run(checked, "echo key AKIAABCDEFGHIJKLMNOP of https://u:password@x/")
+    assert others.description == "key *** of https://***@x/"
 
 
-def test_a_command_and_its_children_end_in_time(checked: Checked) -> None:
-    status = run(checked, "sleep 600 & sleep 600", seconds=1)
+def test_a_command_and_its_children_end_in_time(checked: Checked, tmp_path: Path) -> None:
+    status = run(checked, 'sleep 600 & echo $! > "$1"; sleep 600', str(tmp_path / "child"), seconds=1)
+    child = Path("/proc") / (tmp_path / "child").read_text().strip() / "stat"
+    assert not child.exists() or ") Z " in child.read_text(), "nothing that it started goes on"
     assert (status.state, status.description) == (ERROR, "command 'it': its time was up")
 
 
@@ -75,12 +75,12 @@ def test_an_entry_that_is_gone_and_a_program_that_is_not_there_are_errors(checke
     assert "there is no program '/no/such/program'" in missing.description
 
 
-def test_the_settings_themselves_are_no_variable_of_a_command(checked: Checked, shell: Shell) -> None:
+def test_a_command_has_no_secret_variables(checked: Checked, shell: Shell) -> None:
+    shell.export("AWS_SECRET_ACCESS_KEY", "secret-of-the-lake")
     shell.export("GRAVELER_CHECKS", '{"secrets": {"hooks": "s3cret"}}')
-    assert run(checked, "env").state is SUCCESS
-    assert "s3cret" not in run(checked, "env | grep GRAVELER_").description
+    assert run(checked, 'test -z "$AWS_SECRET_ACCESS_KEY$GRAVELER_CHECKS"').state is SUCCESS
     shell.export("GRAVELER_CHECKS", "/etc/checks.toml")
-    assert "GRAVELER_CHECKS=/etc/checks.toml" in run(checked, "env | grep GRAVELER_").description
+    assert run(checked, 'echo "$GRAVELER_CHECKS"').description == "/etc/checks.toml"
 
 
 def environment_of(arguments: Sequence[str]) -> str:

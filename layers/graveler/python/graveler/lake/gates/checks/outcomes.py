@@ -34,14 +34,11 @@ class CheckOutcomes:
         self._clock = clock
         self._leases = leases
 
-    def find(self, digest: bytes) -> Verdict | None:
-        """Return the verdict under a digest, if there is one that is not too old. One table read."""
-        return self._verdict(self._tables.get(self._key(digest)))
-
     @contextmanager
     def claimed(self, digest: bytes, stop: Callable[[], None]) -> Iterator["Verdict | Claim"]:
-        """Claim the run of a check while the body works; yields the claim, or the verdict if there is one. Waits while another
-        process makes the same check, and calls ``stop`` meanwhile. Two table writes, and one every :data:`BEAT` seconds."""
+        """Yield the verdict under a digest if there is one that is not too old, else claim the run of the check while the body
+        works. Waits while another process makes the same check, and calls ``stop`` meanwhile. One table read; for a claim also
+        two writes, and one every :data:`BEAT` seconds."""
         while True:
             stop()
             item = self._tables.get(self._key(digest))

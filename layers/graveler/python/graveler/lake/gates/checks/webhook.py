@@ -49,7 +49,7 @@ def check_webhook(definition: WebhookCheck, source: CheckInput, check: str, reso
         verdict = in_time(exchange.verdict, definition.seconds, source.stop)
     finally:
         exchange.abort()
-    return verdict or Verdict(StatusState.ERROR, f"{exchange.host} did not answer within {definition.seconds} seconds")
+    return verdict or exchange.late
 
 
 class _Exchange:
@@ -81,10 +81,17 @@ class _Exchange:
         self._connection: HTTPConnection | None = None
         self._aborted = False
 
+    @property
+    def late(self) -> Verdict:
+        """The verdict of a host that takes too long."""
+        return Verdict(StatusState.ERROR, f"{self.host} did not answer within {self._seconds} seconds")
+
     def verdict(self) -> Verdict:
         """Make the exchange. An error of the network is a verdict, too."""
         try:
             return self._exchange()
+        except TimeoutError:
+            return self.late
         except (OSError, HTTPException, ValueError) as error:
             return Verdict(StatusState.ERROR, f"{self.host} cannot be asked: {str(error) or type(error).__name__}")
 
