@@ -53,6 +53,8 @@ def kind(schema: Mapping[str, Any], documents: str = "documents.md") -> str:
     if values := schema.get("enum"):
         return " or ".join(_code(each) for each in values)
     match schema.get("type"):
+        case "array" if "prefixItems" in schema:
+            return f"list of {' and '.join(kind(item, documents) for item in schema['prefixItems'])}"
         case "array":
             return f"list of {kind(schema.get('items', {}), documents)}{_limits(schema)}"
         case "object":
