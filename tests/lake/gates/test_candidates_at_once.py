@@ -27,6 +27,22 @@ def test_a_commit_that_was_overtaken_takes_no_changes_from_the_candidate_of_anot
     assert (candidate.message, candidate.state) == ("other", CandidateState.OPEN)
 
 
+def test_a_merge_beside_what_is_staged_does_not_wait_for_changes_that_a_candidate_holds() -> None:
+    world = guarded_world()
+    post(world.main, world.main.commit_of("dev"))  # the merge has this tree
+    put(world.main, {"c": "3"})
+    with pytest.raises(RuleError):
+        world.main.commit("main", "third")
+    world.main.merge("dev", "main", beside_uncommitted=True)
+    with pytest.raises(RuleError) as error:
+        world.main.commit("main", "third")  # built anew on the new head
+    post(world.main, world.main.commit_of(error.value.candidate))
+    assert world.main.commit("main", "third").id == error.value.candidate
+    assert [entry.path for entry in world.main.list_objects("main@").results] == ["a", "b", "c"]
+    ends = [candidate.state for candidate in candidates(world.main) if candidate.verb == "commit"]
+    assert sorted(ends) == [CandidateState.PUBLISHED, CandidateState.SUPERSEDED]
+
+
 def test_a_version_before_rules_cannot_read_a_branch_with_rules() -> None:
     world = guarded_world()
     refs = Refs(world.tables, world.main.repository.uid)

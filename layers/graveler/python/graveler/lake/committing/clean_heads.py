@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import Enum
 from secrets import token_hex
 
-from graveler.errors import DirtyBranchError
+from graveler.errors import ChangesHeldError, DirtyBranchError
 from graveler.history.refs import BranchState
 from graveler.lake.committing.publish import HeadMovedError, drop_tokens
 from graveler.lake.committing.sealing import holding, seal_in, take_sealed
@@ -43,20 +43,27 @@ def wait_for_clean_head(
     hide it. That costs two transactions more. With an ``intent``, :class:`ForbiddenError` if the repository's settings
     refuse it.
     """
-    state, head, tree, staging = wait_for_head(repository, turn, branch, intent)
+    state, head, tree, staging = wait_for_head(repository, turn, branch, intent, beside_held=False)
     if staging is Staging.CHANGES:
         raise DirtyBranchError(branch, operation)
     return state, head, tree
 
 
 def wait_for_head(
-    repository: RepositoryParts, turn: Turn, branch: str, intent: Intent | None = None
+    repository: RepositoryParts, turn: Turn, branch: str, intent: Intent | None = None, *, beside_held: bool = True
 ) -> tuple[BranchState, Commit, Tree, Staging]:
     """Like :func:`wait_for_clean_head`, but report staged changes of the head instead of refusing them; see
-    :func:`expect_apart`."""
+    :func:`expect_apart`. Those that a candidate holds are reported, too, unless they are not to stay ``beside_held``:
+    :class:`ChangesHeldError`."""
     while True:
         state = turn.state(intent)
-        if take_sealed(repository, state.sealed) is not None:
+        try:
+            may_take = take_sealed(repository, state.sealed) is not None
+        except ChangesHeldError:
+            if not beside_held:
+                raise
+            return state, *_head(repository, state), Staging.CHANGES
+        if may_take:
             head, tree = _head(repository, state)
             staging = _look(repository, (state.open, *state.sealed[::-1]), tree)
             if staging is not Staging.NO_CHANGE:

@@ -69,10 +69,13 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
             try:
                 sealed = seal(repository, branch, operation, info.request_id, intent)
             except ChangesHeldError:
-                with suppress(HeadMovedError):
-                    if (candidate := passage.resume()) is not None:  # of an earlier call of this request
+                candidate = passage.resume()  # of an earlier call of this request
+                if candidate is not None:
+                    with suppress(HeadMovedError):
                         return passage.finish(candidate, lambda: Publication(request_id=info.request_id))
-                raise
+                if not passage.give_up(resumed=candidate is not None):
+                    raise
+                continue
             first_token = first_token or sealed.own_token
             attempt = _Attempt(repository.split, repository.staged, repository.trees, operation, context)
             try:

@@ -176,6 +176,17 @@ class Passage(GateKeeper):
         _, row = self._candidates.newest(self.digest)
         return None if row is None or not row.candidate.tokens else self.reopen(row)
 
+    def give_up(self, *, resumed: bool) -> bool:
+        """End the open candidate of an earlier call of the same request that holds uncommitted changes, since it cannot be
+        published as the branch is now; return False if there is none, or a process works on it, other than this one, which has
+        ``resumed`` it. Two table reads and a write."""
+        _, row = self._candidates.newest(self.digest)
+        if row is None or not row.in_progress or not row.candidate.tokens or (self._is_at_work(row) and not resumed):
+            return False
+        reason = "the branch has moved, and the same request makes a new candidate"
+        self._candidates.end(row, CandidateState.SUPERSEDED, reason, self.repository.clock.now())
+        return True
+
     def prepare(
         self,
         state: BranchState,
