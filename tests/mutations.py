@@ -1064,7 +1064,7 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C5",
         "a restore writes the repository's item last",
         "lake/dump/restore.py",
-        "    _publish(tables, refs, registered, item, tokens, neighbour_writes)\n",
+        "    _publish(tables, refs, registered, item, tokens, [*neighbour_writes, unchanged_check(lake_rules)])\n",
         "",
         f"{FAULTS}[restore]",
     ),
@@ -2604,9 +2604,9 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     Mutation(
         "rules",
         "an earlier version finds no uid",
-        "lake/settings/change.py",
-        '            del other_attributes["uid"]\n',
-        "",
+        "lake/opening/repositories.py",
+        '{GATED_UID: other_attributes.pop("uid"), "format_version": FORMAT_VERSION}',
+        '{GATED_UID: other_attributes["uid"], "format_version": FORMAT_VERSION}',
         "lake/gates/test_passage.py::test_an_earlier_version_finds_no_uid_and_a_later_format",
     ),
     Mutation(

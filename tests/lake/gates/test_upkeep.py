@@ -2,10 +2,10 @@
 
 import pytest
 
-from graveler.errors import ExpiredCommitError, GravelerError, RuleError
+from graveler.errors import ExpiredCommitError, GravelerError, PreconditionError, RuleError
 from graveler.lake.fsck.findings import FindingKind
 from graveler.lake.gates.candidates import CANDIDATE_SECONDS, Candidates
-from graveler.model import CandidateState, Commit
+from graveler.model import CandidateState, Commit, LakeRule
 from graveler.retention.garbage import Garbage
 from graveler.retention.space import HolderKind
 from tests.lake.gates.support import candidates, guarded_world, post
@@ -105,3 +105,18 @@ def test_a_dump_brings_the_rules_and_leaves_candidates_out() -> None:
         restored.merge("dev", "main")
     post(restored, restored.commit_of("dev"))
     restored.merge("dev", "main")
+
+
+def test_a_repository_is_not_restored_into_a_lake_with_looser_rules() -> None:
+    world = guarded_world()
+    stricter = LakeRule(name="frozen", repositories=("*",), branches=("main",), frozen="audit")
+    world.lake().set_rules([stricter])
+    dumped = world.main.dump()
+    lake, namespace = world.lake(), world.main.repository.namespace
+    lake.delete_repository(NAME)
+    world.tables.remove_partitions(f"{world.main.repository.uid}/")
+    lake.set_rules([])
+    with pytest.raises(PreconditionError, match="this lake has not: frozen"):
+        lake.restore(namespace, dumped.id, "again")
+    lake.restore(namespace, dumped.id, "again", looser_rules=True)
+    assert [rule.name for rule in lake.repository("again").rules().rules] == ["tested"]

@@ -414,6 +414,7 @@ class Lake:
         *,
         by: str = "",
         progress: "Callable[[str, int, int], None] | None" = None,
+        looser_rules: bool = False,
     ) -> "Restored":
         """Recreate a repository, under a free name, from a dump in its storage namespace. See
         :func:`graveler.lake.dump.restore.restore`."""
@@ -423,7 +424,17 @@ class Lake:
         objects = self.store_of(namespace)
         progress = progress or no_progress
         now = self.clock.now()
-        return restore(self.tables, objects, dump_id, name, now, by=by, progress=progress, neighbours=self.neighbours)
+        return restore(
+            self.tables,
+            objects,
+            dump_id,
+            name,
+            now,
+            by=by,
+            progress=progress,
+            neighbours=self.neighbours,
+            looser_rules=looser_rules,
+        )
 
     def _open(self, record: KnownRepository) -> OpenRepository:
         uid = record.repository.uid

@@ -79,11 +79,11 @@ class RemoteUpkeep:
         dumps = self._connection.get((*self._base, "dumps"), DumpList).results
         return [(dump.id, dump.namespace) for dump in dumps]
 
-    def restore(self, namespace: str, dump_id: str) -> Restored:
+    def restore(self, namespace: str, dump_id: str, *, looser_rules: bool = False) -> Restored:
         """Recreate the repository from a dump in a namespace. Cost: one request, which lasts as long as the work, and those of
         :attr:`RemoteReader.repository`. At most a thousand lost commits are listed."""
         ids = dict.fromkeys(("branches_meta_range_id", "commits_meta_range_id", "tags_meta_range_id"), dump_id)
-        document = {**ids, "storage_namespace": namespace}
+        document = {**ids, "storage_namespace": namespace, **({"force": True} if looser_rules else {})}
         response = self._connection.call("POST", (*self._base, "restore"), None, document, seconds=_LONG)
         restored = response.read(_Restore).restored
         if restored is None:

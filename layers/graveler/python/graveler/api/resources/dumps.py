@@ -55,7 +55,7 @@ class TaskQuery(Query, frozen=True, kw_only=True):
 
 class RefsRestore(RefsDump, frozen=True):
     """The dump to restore: all three fields are its ID. ``storage_namespace`` is the namespace that contains it; null means that
-    of the bare repository with this name."""
+    of the bare repository with this name. With ``force``, the lake may have looser rules for it than that of the dump had."""
 
     storage_namespace: str | None = None
     force: bool | None = None
@@ -161,7 +161,9 @@ def submit_restore(call: Call, repository: str, body: RefsRestore) -> Response:
     task = f"restore-{dump}"
 
     def make() -> Response:
-        restored = call.lake.restore(namespace.rstrip("/"), dump, repository, by=call.committer)
+        restored = call.lake.restore(
+            namespace.rstrip("/"), dump, repository, by=call.committer, looser_rules=bool(body.force)
+        )
         now = time.time()
         Operations(call.lake.tables, call.lake.repository(repository).repository.uid).add(
             Operation(task, RESTORE, b"", OperationState.COMPLETED, created=now, updated=now, result=dump)

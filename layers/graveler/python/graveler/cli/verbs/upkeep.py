@@ -175,13 +175,16 @@ def restore(
     ],
     dump_id: Annotated[str, typer.Argument(metavar="DUMP", help="The dump's ID; see `graveler dumps`.")],
     name: Name,
+    looser_rules: Annotated[
+        bool, typer.Option("--looser-rules", help="Restore it even if its lake had rules for it that this one has not.")
+    ] = False,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Recreate a repository from a dump.
 
-    Its branches point where they did, and have their uncommitted changes. The name must be free, and no other lake may still use
-    the namespace.
+    Its branches point where they did, and have their uncommitted changes. Its rules come with it, and this lake's take the place
+    of those that its former lake had for it. The name must be free, and no other lake may still use the namespace.
 
     \b
     Example:
@@ -202,10 +205,12 @@ def restore(
     namespace = namespace.rstrip("/")
     try:
         if (upkeep := _served(lake, name)) is not None:
-            restored = upkeep.restore(namespace, dump_id)
+            restored = upkeep.restore(namespace, dump_id, looser_rules=looser_rules)
         else:
             with phases("restoring") as progress:
-                restored = open_own_lake(lake).restore(namespace, dump_id, name, by=user_name(), progress=progress)
+                restored = open_own_lake(lake).restore(
+                    namespace, dump_id, name, by=user_name(), progress=progress, looser_rules=looser_rules
+                )
     except KeyboardInterrupt:
         raise InterruptedVerbError(
             f"if `graveler repo show {name}` does not find the repository, run the restore again"

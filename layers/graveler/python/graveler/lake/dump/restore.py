@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from graveler.errors import (
     UNREADABLE,
@@ -42,6 +42,7 @@ from graveler.lake.dump.chunks import (
     read_chunks,
 )
 from graveler.lake.dump.history import MissingParent, rebuild_commits
+from graveler.lake.gates.lake_rules import read_lake_rules, rules_for, unchanged_check, with_lake_rules
 from graveler.lake.opening.nesting import Neighbours
 from graveler.lake.opening.repositories import (
     DELETED_PARTITION,
@@ -53,10 +54,11 @@ from graveler.lake.opening.repositories import (
     decode_repository,
     namespace_taken,
     repository_key,
+    with_settings,
 )
 from graveler.lake.pulls.pull_dump import clearing_writes, restored_pull_writes
 from graveler.lake.pulls.pull_store import PullStore
-from graveler.model import CommitID, Repository, RepositoryUID, Token
+from graveler.model import CommitID, LakeRules, Repository, RepositoryUID, Rules, Token
 from graveler.staging.changes import StagedChanges, StagedRecord
 from graveler.staging.tokens import life_of, new_token, shard_count
 from graveler.storage.limits import text_key
@@ -105,23 +107,27 @@ def restore(
     by: str = "",
     progress: Progress = no_progress,
     neighbours: Neighbours | None = None,
+    looser_rules: bool = False,
 ) -> Restored:
     """Recreate the repository ``name`` from a dump in ``objects``, its namespace. ``now`` in Unix seconds.
 
-    It keeps its uid, so that its namespace and its data names stay its own; the lake that had it before must not use it any
-    more, since the two would not know of each other's commits. Branches point where they did, and have their staged changes,
-    under a fresh token each; the last writes of applications to them are restored too, and pull requests, which follow their
-    branches. Results of requests with an ID are not
-    restored: a request that is repeated across a restore is made twice. May be repeated until it succeeds; what an attempt that
-    died has staged stays as garbage in the table. Cost: as :func:`rebuild_commits`, an object read for each chunk, a table
-    write for each 25 staged changes, a transaction for each 45 refs. Memory: the refs. Raises :class:`AlreadyExistsError` if
-    the repository exists, under this name or another, :class:`InvalidError` for the name, and a namespace that belongs to
-    another one, lies in one or holds one; :class:`LaterVersionError` for the dump, or a commit that it needs;
-    :class:`CorruptError` for a damaged dump, or a lost commit that a ref points at; :class:`NotFoundError`.
+    It keeps its uid, so that its namespace and its data names stay its own; the lake that had it before must not use it any more,
+    since the two would not know of each other's commits. Branches point where they did, and have their staged changes, under a
+    fresh token each; the last writes of applications to them are restored too, and pull requests, which follow their branches.
+    Results of requests with an ID are not restored: a request that is repeated across a restore is made twice. May be repeated
+    until it succeeds; what an attempt that died has staged stays as garbage in the table. Its own rules come with it, and those
+    of this lake take the place of the dumped lake's: if that had others for it, :class:`PreconditionError`, unless
+    ``looser_rules``. Cost: as :func:`rebuild_commits`, an object read for each chunk, a table write for each 25 staged changes, a
+    transaction for each 45 refs. Memory: the refs. Raises :class:`AlreadyExistsError` if the repository exists, under this name
+    or another, :class:`InvalidError` for the name, and a namespace that belongs to another one, lies in one or holds one;
+    :class:`LaterVersionError` for the dump, or a commit that it needs; :class:`CorruptError` for a damaged dump, or a lost commit
+    that a ref points at; :class:`NotFoundError`.
     """
     check_repository(name)
     manifest = get_manifest(objects, dump_id)
+    lake_rules = read_lake_rules(tables)
     registered, item = _settings(objects, manifest, name)
+    registered, item = _with_lake_rules(registered, item, lake_rules, looser_rules=looser_rules)
     uid = registered.repository.uid
     _refuse_present(tables, uid, name)
     _refuse_purged(tables, uid)
@@ -148,7 +154,7 @@ def restore(
     guard.finish()
     if owner != marker:  # another name, another lake, or it was lost
         objects.put(MARKER, msgspec.json.encode(marker))
-    _publish(tables, refs, registered, item, tokens, neighbour_writes)
+    _publish(tables, refs, registered, item, tokens, [*neighbour_writes, unchanged_check(lake_rules)])
     return Restored(registered.repository, dump_id, len(branches), len(tags), staged, commits, missing)
 
 
@@ -163,6 +169,28 @@ def _settings(objects: Objects, manifest: Manifest, name: str) -> tuple[KnownRep
         )
     item: Item = {**settings[0], "namespace": objects.namespace}
     return decode_repository(name, item), item
+
+
+def _with_lake_rules(
+    registered: KnownRepository, item: Item, lake_rules: LakeRules, *, looser_rules: bool
+) -> tuple[KnownRepository, Item]:
+    """Return the repository and its item with this lake's rules in place of those of the dumped one. :class:`PreconditionError`
+    if that had some that this lake has not, unless ``looser_rules``."""
+    repository = registered.repository
+    before = repository.settings.rules
+    copies = rules_for(lake_rules.rules, repository.name)
+    lost = [rule.name for rule in before.rules if rule.of_lake and rule not in copies]
+    if lost and not looser_rules:
+        raise PreconditionError(
+            f"the lake of the dump had rules for repository {repository.name!r} that this lake has not: {', '.join(lost)}; set "
+            "them for this lake first, or restore with looser rules"
+        )
+    rules = with_lake_rules(before.rules, copies)
+    if rules == before.rules:
+        return registered, item
+    settings = structs.replace(repository.settings, rules=Rules(before.version + 1, rules))
+    changed = with_settings(item, settings)
+    return decode_repository(repository.name, changed), changed
 
 
 def _refuse_present(tables: Tables, uid: RepositoryUID, name: str) -> None:

@@ -26,6 +26,7 @@ from graveler.errors import (
 from graveler.lake.clock import Clock
 from graveler.lake.leases import HeldError, LeaseWatch, wait_for
 from graveler.lake.settings.repository_settings import (
+    ATTRIBUTES,
     READ_ONLY,
     RULES_VERSION,
     check_settings,
@@ -412,6 +413,14 @@ def _encode(record: KnownRepository) -> Item:
         "secret": record.secret,
         **settings_attributes(repository.settings),
     }
+
+
+def with_settings(item: Item, settings: Settings) -> Item:
+    """Return a repository's item with other settings. The first rules raise its format version, and move its uid."""
+    other_attributes = {name: value for name, value in item.items() if name not in ATTRIBUTES}
+    if settings.rules.version and GATED_UID not in item:
+        other_attributes |= {GATED_UID: other_attributes.pop("uid"), "format_version": FORMAT_VERSION}
+    return {**other_attributes, **settings_attributes(settings)}
 
 
 class _Item(msgspec.Struct, frozen=True):

@@ -29,11 +29,10 @@ from graveler.lake.clock import Backoff
 from graveler.lake.committing.publish import HeadMovedError, drop_tokens
 from graveler.lake.context import Context
 from graveler.lake.opening.repositories import (
-    FORMAT_VERSION,
-    GATED_UID,
     check_same,
     decode_repository,
     repository_key,
+    with_settings,
 )
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import ATTRIBUTES, Intent, check_settings, etag, settings_attributes
@@ -166,16 +165,10 @@ def change_settings(repository: RepositoryParts, change: Callable[[Settings], Se
         if changed == settings:
             return settings
         check_settings(changed)
-        other_attributes = {name: value for name, value in item.items() if name not in ATTRIBUTES}
-        if changed.rules.version and GATED_UID not in item:
-            del other_attributes["uid"]
-            other_attributes |= {GATED_UID: repository.uid, "format_version": FORMAT_VERSION}
         as_read: dict[str, Value | None] = {**dict.fromkeys(ATTRIBUTES), **item}
         tried = changed
         try:
-            repository.tables.put(
-                repository_key(repository.name), {**other_attributes, **settings_attributes(changed)}, Matches(as_read)
-            )
+            repository.tables.put(repository_key(repository.name), with_settings(item, changed), Matches(as_read))
             return changed
         except ConditionFailedError:
             if not backoff.wait():

@@ -49,7 +49,7 @@ def open_work(
     request = replace(pinned.request, info=replace(pinned.request.info, request_id=known_by))
     context = Context(by=pinned.actor.name, actor=pinned.actor)
     if isinstance(request, Commit):
-        again = replace(pinned, request=request)
+        again = Pinned(request=request, owner=pinned.owner, begun=pinned.begun, actor=pinned.actor)
         return CommitWork(repository, again, deadline, only_while)
     if isinstance(request, ImportAddresses):
         landing = import_landing(
