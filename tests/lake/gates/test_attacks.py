@@ -3,17 +3,28 @@
 import pytest
 from msgspec.structs import replace
 
-from graveler.errors import RuleError
-from graveler.model import RequiredStatus, Rule
+from graveler.errors import ProtectedBranchError, ReadOnlyRepositoryError, RuleError
+from graveler.model import Application, Commit, RequiredStatus, Rule
+from graveler.requests.base import CommitInfo, Request
+from graveler.requests.committing import CommitMetarange, PublishCandidate
+from graveler.requests.merging import Merge
 from graveler.requests.pulls import CreatePullRequest, MergePullRequest, UpdatePullRequest
-from tests.lake.gates.support import by, guarded_world
-from tests.lake.support import Before, put
+from tests.lake.gates.support import by, guarded_world, post
+from tests.lake.support import Before, World, put
 
 FEW_OBJECTS = Rule(
     name="few",
     branches=("main",),
     statuses=(RequiredStatus("objects", check={"kind": "limits", "most_objects": 100}),),
 )
+
+
+def passing_candidate(world: World, request: Request[Commit]) -> str:
+    """A candidate that a request leaves open, and that lacks nothing any more."""
+    with pytest.raises(RuleError) as refused:
+        world.main.run(request, by())
+    post(world.main, world.main.commit_of(refused.value.candidate))
+    return refused.value.candidate
 
 
 def test_other_bytes_under_a_stated_checksum_touch_the_path_of_a_status() -> None:
@@ -33,3 +44,26 @@ def test_a_pull_request_that_changes_while_its_merge_is_checked_is_read_again() 
     merged = world.repository(meanwhile).run(MergePullRequest(pull=pull.id), by())
     assert meanwhile.reached
     assert (merged.title, merged.merged_commit) == ("after", world.main.branch("main").commit_id)
+
+
+def test_a_candidate_that_is_published_by_hand_fulfils_its_request() -> None:
+    """A repetition of the request has the effect of one (promise C4)."""
+    for changes in ({"info": CommitInfo(request_id="r")}, {"application": Application("stream", 7)}):
+        world = guarded_world()
+        request = Merge(source="dev", destination="main", **changes)
+        candidate = passing_candidate(world, request)
+        assert world.main.run(PublishCandidate(candidate=candidate), by()).id == candidate
+        assert world.repository().run(request, by()).id == candidate
+
+
+def test_nobody_publishes_a_candidate_where_its_verb_is_forbidden_by_now() -> None:
+    world = guarded_world()
+    metarange = world.main.commit_of("dev").metarange
+    direct = passing_candidate(world, CommitMetarange(branch="main", metarange=metarange))
+    world.main.protect(["main"])
+    with pytest.raises(ProtectedBranchError):
+        world.main.run(PublishCandidate(candidate=direct), by())
+    world.main.unprotect(["main"])
+    world.main.set_read_only(True)
+    with pytest.raises(ReadOnlyRepositoryError):
+        world.main.run(PublishCandidate(candidate=direct), by())

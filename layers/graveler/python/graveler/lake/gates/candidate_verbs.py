@@ -1,14 +1,16 @@
 """The end of a candidate by hand: somebody publishes or withdraws it."""
 
+from functools import partial
 from typing import NoReturn
 
 from graveler.errors import BusyError, ForbiddenError, InvalidError, PreconditionError
-from graveler.lake.committing.publish import HeadMovedError
+from graveler.lake.committing.publish import AlreadyDoneError, HeadMovedError
 from graveler.lake.context import Context
 from graveler.lake.gates.candidates import CandidateRow, Candidates, ended_error
 from graveler.lake.gates.gate import GateTerms
 from graveler.lake.gates.passage import Passage, Publication
 from graveler.lake.parts import RepositoryParts
+from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Actor, Candidate, CandidateState, Commit
 from graveler.requests.committing import PublishCandidate, WithdrawCandidate
 
@@ -30,13 +32,26 @@ def publish_candidate(repository: RepositoryParts, request: PublishCandidate, co
             f"candidate {candidate.id} belongs to pull request {candidate.pull_request}; merge that, which publishes it"
         )
     passage = Passage(repository, candidate.destination, candidate.verb, terms_of(candidate, request, context.actor))
-    attempt = passage.reopen(row)
+    attempt = passage.reopen(row, Intent(direct=passage.terms.direct, accept=passage.accept))
     if attempt is None:
         _refuse(row)
     try:
-        return passage.finish(attempt, lambda: Publication(condition=context.only_while))
+        return passage.finish(attempt, partial(_publication, repository, row, context))
+    except AlreadyDoneError as error:
+        reason = f"commit {error.commit_id} of the same request is published"
+        raise ended_error(store.end(row, CandidateState.SUPERSEDED, reason, now)) from None
     except HeadMovedError:
         _refuse(row)
+
+
+def _publication(repository: RepositoryParts, row: CandidateRow, context: Context) -> Publication:
+    """Return what fulfils the candidate's request in the transaction that publishes it. A table read for a numbered write."""
+    candidate, numbered = row.candidate, row.application
+    writes = []
+    if numbered is not None:
+        last = repository.applications.last(candidate.destination, numbered)
+        writes = [repository.applications.write(candidate.destination, numbered, candidate.commit_id, last)]
+    return Publication(request_id=row.request_id, extra_writes=writes, condition=context.only_while)
 
 
 def withdraw_candidate(repository: RepositoryParts, request: WithdrawCandidate, context: Context) -> None:

@@ -2,8 +2,9 @@
 
 Items: partition ``<repository uid>/candidates``, sort key the candidate's ID, which is the commit's ``operation``: so whoever has
 the commit finds the row. Attributes: ``state``; ``row``, a JSON object of the rest of :class:`Candidate`; ``commit`` while the
-row holds that commit for the collector; ``beat`` and ``length_ms``, the lease of the process that works on it, if one does; and
-after the end ``expires`` (Unix seconds), when the row may be removed. Partition ``<uid>/candidate-of/<digest of the request>``,
+row holds that commit for the collector; ``request_id``, and ``application`` with its ``version``, of a request that has them;
+``beat`` and ``length_ms``, the lease of the process that works on it, if one does; and after the end ``expires`` (Unix seconds),
+when the row may be removed. Partition ``<uid>/candidate-of/<digest of the request>``,
 sort key ``candidate``: the ID of the request's newest candidate.
 
 An end never changes: each write of a row has the condition that it is as it was read.
@@ -30,7 +31,7 @@ from graveler.errors import (
 from graveler.history.commits import CommitStore, is_hex
 from graveler.history.refs import BranchState, Refs
 from graveler.lake.leases import LeaseWatch
-from graveler.model import Candidate, CandidateState, CommitID, Page, RepositoryUID, Token
+from graveler.model import Application, Candidate, CandidateState, CommitID, Page, RepositoryUID, Token
 from graveler.staging.tokens import LEASE, TokenOutcome, life_of
 from graveler.storage.limits import text_key
 from graveler.storage.tables.port import (
@@ -70,11 +71,14 @@ _decode = msgspec.json.Decoder(Candidate).decode
 
 class CandidateRow(Struct, frozen=True):
     """A candidate as the table has it: with the ``beat`` of the process that works on it, for ``seconds`` from the last one;
-    empty if none does."""
+    empty if none does. ``request_id`` and ``application`` are those of its request: whoever publishes it fulfils that (promise
+    C4)."""
 
     candidate: Candidate
     beat: str = ""
     seconds: float = 0.0
+    request_id: str = ""
+    application: Application | None = None
 
     @property
     def in_progress(self) -> bool:
@@ -190,7 +194,8 @@ class Candidates:
     def note_work(self, row: CandidateRow, *, at_work: bool) -> CandidateRow:
         """Renew the lease of the process that works on the candidate, or give it back. One table write.
         :class:`CandidateEndedError`."""
-        renewed = CandidateRow(row.candidate, *new_lease(at_work=at_work))
+        beat, seconds = new_lease(at_work=at_work)
+        renewed = replace(row, beat=beat, seconds=seconds)
         condition = Matches({"state": row.candidate.state.value, "row": _row(row.candidate)})
         try:
             self._tables.put(self.key(row.candidate.id), _item(renewed), condition)
@@ -252,9 +257,13 @@ class Candidates:
             raise CorruptError(f"the row of candidate {id_} cannot be read: {error}") from None
         if candidate.id != id_ or candidate.state.value != state:
             raise CorruptError(f"the row of candidate {id_} is that of {candidate.id} in state {candidate.state.value}")
+        request_id, application, version = (item.get(name) for name in ("request_id", "application", "version"))
+        decoded = CandidateRow(candidate, request_id=request_id if isinstance(request_id, str) else "")
+        if isinstance(application, str) and isinstance(version, int):
+            decoded = replace(decoded, application=Application(application, version))
         if isinstance(beat, str) and isinstance(length, int):
-            return CandidateRow(candidate, beat, length / 1000)
-        return CandidateRow(candidate)
+            decoded = replace(decoded, beat=beat, seconds=length / 1000)
+        return decoded
 
 
 def ended_error(row: CandidateRow) -> CandidateEndedError:
@@ -292,6 +301,10 @@ def _item(row: CandidateRow) -> dict[str, Value]:
     item: dict[str, Value] = {"state": candidate.state.value, "row": _row(candidate)}
     if row.in_progress and candidate.commit_id:
         item["commit"] = candidate.commit_id
+    if row.request_id:
+        item["request_id"] = row.request_id
+    if row.application is not None:
+        item |= {"application": row.application.id, "version": row.application.version}
     if row.beat:
         item |= {"beat": row.beat, "length_ms": int(row.seconds * 1000)}
     return item

@@ -22,7 +22,7 @@ from graveler.lake.gates.statuses import Statuses, TreeStatuses
 from graveler.lake.gates.touched import touched
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.refs.branches import Admission
-from graveler.model import Actor, Commit, Lack, MergeStrategies, MetarangeName, Rules, Settings
+from graveler.model import Actor, Application, Commit, Lack, MergeStrategies, MetarangeName, Rules, Settings
 from graveler.requests.base import CommitInfo, Gated, Request
 from graveler.storage.tables.port import Check
 from graveler.tree.tree import Tree
@@ -57,6 +57,18 @@ class GateTerms(Struct, frozen=True, kw_only=True):
     def bypass(self) -> str:
         """The reason for which the caller asks to pass by the rules."""
         return self.request.bypass if isinstance(self.request, Gated) else ""
+
+    @property
+    def request_id(self) -> str:
+        """The ID of the request, if it has one."""
+        info = getattr(self.request, "info", None)
+        return info.request_id if isinstance(info, CommitInfo) else ""
+
+    @property
+    def application(self) -> Application | None:
+        """The numbered write of an application that the request is, if it is one."""
+        application = getattr(self.request, "application", None)
+        return application if isinstance(application, Application) else None
 
     @property
     def digest(self) -> str:

@@ -105,14 +105,14 @@ class Passage(GateKeeper):
         self._digest = self._digest or self.terms.digest
         return self._digest
 
-    def reopen(self, row: CandidateRow) -> Attempt | None:
+    def reopen(self, row: CandidateRow, intent: Intent | None = None) -> Attempt | None:
         """Return an open candidate that an earlier call made, if the branch still is as it was built on and no process works on
-        it. Three or four table reads, as many again as :func:`wait_for_clean_head` if it holds no changes; two object reads.
+        it. ``intent`` is that of a verb that has not read the branch with one before. Three or four table reads, as many again as :func:`wait_for_clean_head` if it holds no changes; two object reads.
         :class:`DirtyBranchError`, :class:`RuleError`."""
         candidate, repository = row.candidate, self.repository
         if not row.in_progress or not candidate.commit_id or self._is_over(row) or self._is_at_work(row):
             return None
-        state = self._state(candidate)
+        state = self._state(candidate, intent or Intent(direct=False, force=True, accept=self.accept))
         if state is None or state.commit_id != candidate.head:
             return None
         if state.sealed[: len(candidate.tokens)] != candidate.tokens:
@@ -160,10 +160,10 @@ class Passage(GateKeeper):
             "faster, raise `hold`, or set `moved_head` to `apart`"
         )
 
-    def _state(self, candidate: Candidate) -> BranchState | None:
+    def _state(self, candidate: Candidate, intent: Intent) -> BranchState | None:
         """Return the branch of an earlier candidate. One that holds no changes is published only if nothing is staged by now, as
         when it was made. :class:`DirtyBranchError`."""
-        repository, intent = self.repository, Intent(direct=False, force=True, accept=self.accept)
+        repository = self.repository
         state = repository.branches.find(self.name, intent)
         if state is None or candidate.tokens or state.commit_id != candidate.head:
             return state
@@ -236,7 +236,7 @@ class Passage(GateKeeper):
             head=head,
             commit=commit,
             trees=trees,
-            row=CandidateRow(candidate, *new_lease(at_work=True)),
+            row=CandidateRow(candidate, *new_lease(at_work=True), terms.request_id, terms.application),
             applied=candidate.tokens,
             adopted=frozenset(outcome.request for outcome in tokens.values() if outcome.request),
             required_commits=required_commits,
