@@ -107,8 +107,8 @@ class Passage(GateKeeper):
 
     def reopen(self, row: CandidateRow, intent: Intent | None = None) -> Attempt | None:
         """Return an open candidate that an earlier call made, if the branch still is as it was built on and no process works on
-        it. ``intent`` is that of a verb that has not read the branch with one before. Three or four table reads, as many again as :func:`wait_for_clean_head` if it holds no changes; two object reads.
-        :class:`DirtyBranchError`, :class:`RuleError`."""
+        it. ``intent`` is that of a verb that has not read the branch with one before. Three or four table reads, as many again as
+        :func:`wait_for_clean_head` if it holds no changes; two object reads. :class:`DirtyBranchError`, :class:`RuleError`."""
         candidate, repository = row.candidate, self.repository
         if not row.in_progress or not candidate.commit_id or self._is_over(row) or self._is_at_work(row):
             return None
