@@ -12,7 +12,7 @@ from graveler.lake.lake import Lake
 from graveler.model import LakeRule, LakeRules, RequiredStatus, Rule, Rules
 from graveler.requests.setting_changes import SetRules
 from graveler.storage.tables.port import Item, Key
-from tests.lake.support import World
+from tests.lake.support import NAME, World
 from tests.support.instruments import CountingTables
 
 QUALITY = RequiredStatus("quality", posters=("ci",))
@@ -167,3 +167,22 @@ def test_rules_of_a_repository_have_a_version(lake: Lake) -> None:
     with pytest.raises(PreconditionError):
         repository.run(SetRules(rules=(), if_match=0))
     assert repository.run(SetRules(rules=(), if_match=1)) == Rules(2, ())
+
+
+def test_setting_rules_is_few_requests() -> None:
+    world = World()
+    world.main.create_branch("dev", "main")
+    tables = CountingTables(world.tables)
+    lake = Lake(tables, world.objects, clock=world.clock)
+    repository = lake.repository(NAME)
+    for rules, calls in (
+        ((replace(OWN, branches=("main",)),), {"get": 1, "put": 1, "query": 16, "transact": 1}),
+        ((OWN,), {"get": 1, "put": 1, "query": 16, "transact": 2}),
+        ((OWN,), {"get": 1, "query": 16}),
+    ):
+        tables.reset()
+        repository.run(SetRules(rules=rules))
+        assert tables.calls == calls
+    tables.reset()
+    lake.set_rules([EVERYWHERE])
+    assert tables.calls == {"get": 4, "put": 2, "query": 18, "transact": 2}

@@ -144,7 +144,7 @@ class SetRules(Request[Rules], frozen=True, kw_only=True):
     first rule raises the repository's format version, so that earlier versions of graveler refuse to open it.
 
     Cost: one table read and one write, both again after losing a race; listing the branches, and for each that a rule matches
-    one table read and one transaction. A check of SQL starts a process. :class:`InvalidError` for a rule that nobody could
+    one transaction. A check of SQL starts a process. :class:`InvalidError` for a rule that nobody could
     fulfil; :class:`BusyError`.
     """
 

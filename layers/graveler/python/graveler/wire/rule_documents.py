@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from graveler.errors import InvalidError
+from graveler.errors import UNREADABLE, InvalidError
 from graveler.model import Candidate, LakeRule, Rule, RuleReport
 from graveler.wire.documents import Pagination
 
@@ -63,5 +63,5 @@ def read_rules(text: bytes, kind: type[Change], name: str) -> Change:
 
             document = tomllib.loads(text.decode())
         return msgspec.convert(document, kind)
-    except ValueError as error:  # the decoders' errors are ones
+    except UNREADABLE as error:
         raise InvalidError(f"{name} has no rules that can be read: {error}") from None
