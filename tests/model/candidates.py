@@ -721,7 +721,7 @@ LONG: Final = [
     Case("m0 m0' h0 w0 p0"),
     Case("m0 s1 s1'", 0, lost=True),
     Case("m0 s1 s2 p0 f0", 0),
-    Case("o0 s1 s1' m0 p0", 0, lost=True),
+    Case("o0 s1 s1' m0", 0, lost=True),
     Case("b0 h0 s1 d0 p0 f0", 0),
     Case("c0 s1 p0 z0", 0, lost=True),
     Case("c0 c1 s1 p0 p1 z0", 0),
