@@ -12,6 +12,8 @@ from graveler.lake.gates.checks.check_settings import CheckSettings
 from graveler.model import Status
 from tests.lake.gates.checks.support import ERROR, FAILURE, PENDING, SUCCESS, Checked
 
+pytestmark = pytest.mark.ci  # moto takes a second to load
+
 ROLE = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "x"}}],
