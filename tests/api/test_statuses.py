@@ -6,11 +6,12 @@ from urllib.parse import quote
 import pytest
 
 from graveler.access.permissions import Role
-from graveler.model import Actor
+from graveler.model import Actor, RequiredStatus, Rule
 from graveler.operations.pinned_requests import UNRECORDED, decode_pinned
 from graveler.operations.store import Operations
 from graveler.requests.merging import Merge
-from tests.api.support import Client, EventClient, World, basic, make_world
+from tests.api.support import Answer, Client, EventClient, World, basic, make_world
+from tests.lake.gates.support import set_rules
 
 NAMES = ("dbt", "gx/orders", "a%2F+é %")
 
@@ -142,3 +143,33 @@ def test_an_operation_that_is_handed_over_keeps_its_actor(world: World, client: 
     operation = Operations(world.lake.tables, opened.repository.uid).get(merge.json()["id"])
     assert decode_pinned(operation.request, Merge).actor == Actor("ann", "ann", ann.key.key_id, "writer")
     assert decode_pinned(b'{"request":{"source":"dev","destination":"main"},"version":1}', Merge).actor == UNRECORDED
+
+
+def test_a_rule_counts_the_statuses_of_those_whom_it_names_while_their_keys_live(world: World, client: Client) -> None:
+    opened = world.lake.repository("repo")
+    set_rules(opened, Rule(name="tested", branches=("main",), statuses=(RequiredStatus("dbt", posters=("ci",)),)))
+    opened.upload("dev", "a", b"1")
+    opened.commit("dev", "One")
+    ann = basic(world.access.create_key("ann", Role.WRITER))
+    first = world.access.create_key("ci", Role.CHECKER, statuses=["dbt"])
+
+    def merge(authorization: str) -> Answer:
+        return client("POST", "/repositories/repo/refs/dev/merge/main", (), {}, authorization=authorization)
+
+    candidate = merge(ann).json()["fields"]["candidate"]
+
+    def post(authorization: str, state: str) -> None:
+        assert client("POST", path(candidate), (), body(state=state), authorization=authorization).status == 201
+
+    post(ann, "success")
+    assert merge(ann).status == 412, "not one of its posters"
+    post(basic(first), "success")
+    assert merge(basic(first)).status == 401, "a checker publishes nothing"
+    world.access.revoke(first.key.key_id)
+    assert merge(ann).status == 412, "the key is revoked"
+    ci = basic(world.access.create_key("ci", Role.CHECKER, statuses=["dbt"]))
+    post(ci, "success")
+    post(ann, "failure")
+    assert merge(ann).status == 200, "who may not pass it may not stop it either"
+    post(ci, "failure")
+    assert listed(client, "main") == [("dbt", "ann", "failure"), ("dbt", "ci", "failure")], "after the publication, too"
