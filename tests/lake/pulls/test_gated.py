@@ -8,7 +8,7 @@ from graveler.errors import RuleError
 from graveler.lake.context import Context
 from graveler.lake.pulls.pull_errors import PullRequestEndedError
 from graveler.lake.pulls.pull_merge import merge_candidate_when_ready
-from graveler.model import Actor, MergeStrategies, MergeStrategy, RequiredApprovals, Rule
+from graveler.model import Actor, MergeStrategies, MergeStrategy, RequiredApprovals, Rule, StatusState
 from graveler.requests.base import CommitInfo
 from graveler.requests.merging import Merge
 from graveler.requests.pulls import (
@@ -19,10 +19,13 @@ from graveler.requests.pulls import (
     PullState,
     WithdrawApproval,
 )
+from graveler.requests.statuses import PostStatus
+from graveler.storage.secrets.credential_ends import end_key
 from tests.lake.gates.support import ETL, TESTED, by, candidates, guarded_world, post
 from tests.lake.support import Before, World, put
 
 ADA, CYD, DAN = (Actor(name, f"{name}@lake", f"key-{name}", "writer") for name in ("ada", "cyd", "dan"))
+CI = Actor("ci", "ci", "", "checker")
 REVIEWED = Rule(name="reviewed", branches=("main",), approvals=(RequiredApprovals(1),))
 
 
@@ -166,12 +169,15 @@ def test_a_merge_when_ready_is_made_after_the_status_that_it_waits_for_and_may_b
     candidate = world.main.commit_of(waiting.candidate)
     merge_candidate_when_ready(world.main.parts, candidate, Context())
     assert world.main.pull_request("1").is_open
-    post(world.main, candidate)
     assert world.main.update_pull_request("1", when_ready=False).when_ready is None
-    merge_candidate_when_ready(world.main.parts, candidate, Context())
+    passed = PostStatus(commit=candidate.id, name="test", state=StatusState.SUCCESS)
+    world.main.run(passed, by(CI))
     assert world.main.pull_request("1").is_open
-    assert merge(world, when_ready=True).state is PullState.MERGED
-    merge_candidate_when_ready(world.main.parts, candidate, Context())
+    world.main.run(PostStatus(commit=candidate.id, name="test", state=StatusState.PENDING), by(CI))
+    assert merge(world, when_ready=True).is_open
+    world.main.run(passed, by(CI))
+    assert world.main.pull_request("1").state is PullState.MERGED
+    world.main.run(passed, by(CI))
 
 
 def test_what_can_never_pass_is_refused_even_when_ready() -> None:
@@ -179,3 +185,16 @@ def test_what_can_never_pass_is_refused_even_when_ready() -> None:
     propose(world)
     assert refusal(world, when_ready=True).lacks
     assert world.main.pull_request("1").when_ready is None
+
+
+def test_what_a_revoked_key_approved_or_asked_for_does_not_count() -> None:
+    world = guarded_world(REVIEWED)
+    propose(world)
+    approve(world, CYD)
+    world.tables.put(end_key(CYD.key_id), {"ended": 1})
+    refused = refusal(world)
+    assert [lack.state for lack in refused.lacks] == ["0/1"]
+    world.main.run(MergePullRequest(pull="1", when_ready=True), by(ADA))
+    world.tables.put(end_key(ADA.key_id), {"ended": 1})
+    assert approve(world, DAN).is_open, "nobody merges in the name of a key that was revoked"
+    assert merge(world).state is PullState.MERGED

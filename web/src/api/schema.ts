@@ -2953,7 +2953,7 @@ export interface components {
         };
         /**
          * Approval
-         * @description An approval of a pull request: who gave it, with which credential, and what it covers: the commit of the source, the merge
+         * @description An approval of a pull request: who gave it, and what it covers: the commit of the source, the merge
          *         base, and the terms of the merge; ``destination_commit_id`` is the destination's head at that time. It counts as long as
          *         these are the same, and the destination has the same objects where the source changed some.
          */
@@ -2961,7 +2961,6 @@ export interface components {
             base_commit_id: string;
             creation_date: string;
             destination_commit_id: string;
-            key_id: string;
             name: string;
             principal: string;
             source_commit_id: string;

@@ -77,7 +77,7 @@ def _answer(
     owner, begun = "", None
     if not waiting:
         try:
-            return render(repository.run(request, _context(call, half)))
+            return render(repository.run(request, limited_context(call, half)))
         except TooMuchWorkError as error:
             if not call.settings.hands_over:
                 raise
@@ -86,8 +86,9 @@ def _answer(
     return render(_wait(call, repository, operation))
 
 
-def _context(call: Call, half: float) -> Context:
-    """Return the limits: half of the request's time and the records readable in it; none without operations."""
+def limited_context(call: Call, half: float) -> Context:
+    """Return the context of the call with limits: half of the request's time and the records readable in it; none without
+    operations."""
     if not call.settings.hands_over:
         return call.context()
     return replace(call.context(), limit=call.settings.operation_records, stop=lambda: call.seconds_left() <= half)

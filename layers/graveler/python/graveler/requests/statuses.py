@@ -15,8 +15,10 @@ class PostStatus(Request[Status], frozen=True, kw_only=True):
     seconds for which the status is valid, at most 366 days; 0 if it has no end. A later status of the same poster takes the place
     of an earlier one of this name. Of the statuses of others none changes. The same status, posted again, changes nothing.
 
-    Cost: resolving, the commit; two table reads and one write. :class:`RefNotFoundError`, :class:`ExpiredCommitError`,
-    :class:`InvalidError` for a status that cannot be one, or too many; :class:`BusyError`.
+    A success makes the merge of a pull request that waits for it, as far as the context leaves time.
+
+    Cost: resolving, the commit; two table reads and one write, one read more for a success. :class:`RefNotFoundError`,
+    :class:`ExpiredCommitError`, :class:`InvalidError` for a status that cannot be one, or too many; :class:`BusyError`.
     """
 
     permission: ClassVar = Permission.CHECK
@@ -26,6 +28,7 @@ class PostStatus(Request[Status], frozen=True, kw_only=True):
         "POST",
         "/repositories/{repository}/commits/{commit_id}/statuses",
         "postStatus",
+        function="merge",
         body="StatusCreation",
         meaning="""
     The status to post. ``state`` is ``success``, ``failure``, ``error`` or ``pending``. ``expires`` is the number of seconds for

@@ -14,13 +14,12 @@ from graveler.wire.request_shapes import strategies_of, strategy_document
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """An approval of a pull request: who gave it, with which credential, and what it covers: the commit of the source, the merge
+    """An approval of a pull request: who gave it, and what it covers: the commit of the source, the merge
     base, and the terms of the merge; ``destination_commit_id`` is the destination's head at that time. It counts as long as
     these are the same, and the destination has the same objects where the source changed some."""
 
     principal: str
     name: str
-    key_id: str
     creation_date: str
     source_commit_id: str
     base_commit_id: str
@@ -37,10 +36,9 @@ class Approval(Struct, frozen=True, kw_only=True):
             CommitID(self.source_commit_id),
             CommitID(self.base_commit_id),
             CommitID(self.destination_commit_id),
-            self.key_id,
-            _seconds(self.creation_date),
-            strategies_of(self),
-            self.squash_merge,
+            created=_seconds(self.creation_date),
+            strategies=strategies_of(self),
+            squash=self.squash_merge,
         )
 
 
@@ -184,7 +182,6 @@ def _approval_document(approval: pulls.Approval) -> Approval:
     return Approval(
         principal=approval.principal,
         name=approval.name,
-        key_id=approval.key_id,
         creation_date=_date(approval.created),
         source_commit_id=approval.commit_id,
         base_commit_id=approval.base,

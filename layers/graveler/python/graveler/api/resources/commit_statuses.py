@@ -1,5 +1,6 @@
 """Statuses: verdicts about trees, which the rules of branches and tags ask for. Beyond lakeFS's API."""
 
+from graveler.api.background import limited_context
 from graveler.api.call import Call
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -15,7 +16,8 @@ routes = Routes("statuses")
 def post_status(call: Call, repository: str, request: statuses.PostStatus) -> Response:
     """Post a verdict about the tree of a commit, or about the commit. A key of the role checker posts the names that it has."""
     call.identity.require_status(repository, request.name)
-    return json_response(status_document(call.run(repository, request)), 201)
+    context = limited_context(call, call.seconds_left() / 2)
+    return json_response(status_document(call.lake.repository(repository).run(request, context)), 201)
 
 
 @routes.get(

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
-from graveler.api.background import answer
+from graveler.api.background import answer, limited_context
 from graveler.api.call import Call
 from graveler.api.idempotency import request_id
 from graveler.api.queries import AfterQuery, PageQuery
@@ -141,11 +141,7 @@ def merge_pull_request(call: Call, repository: str, request: pulls.MergePullRequ
 def approve_pull_request(call: Call, repository: str, request: pulls.ApprovePullRequest) -> Response:
     """Approve a pull request, as the caller looked at it. A merge that waits for this approval is made, if time is left."""
     opened = _opened(call, repository, request.pull)
-    context = call.context()
-    if call.settings.hands_over:
-        half = call.seconds_left() / 2
-        limit, stop = call.settings.operation_records, lambda: call.seconds_left() <= half
-        context = replace(context, limit=limit, stop=stop)
+    context = limited_context(call, call.seconds_left() / 2)
     return json_response(pull_document(opened.run(request, context)))
 
 

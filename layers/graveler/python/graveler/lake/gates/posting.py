@@ -35,6 +35,11 @@ def post_status(repository: RepositoryParts, request: PostStatus, context: Conte
         commit_id=_commit_of(request, commit_id),
     )
     tree = Statuses(repository.tables, repository.uid).post(commit.metarange, [status])
+    if status.state is StatusState.SUCCESS:
+        # Few statuses are the last ones that a merge waits for.
+        from graveler.lake.pulls.pull_merge import merge_candidate_when_ready
+
+        merge_candidate_when_ready(repository, commit, context)
     identity = (status.name, status.principal, status.commit_id)
     return next(
         _shown(posted) for posted in tree.statuses if (posted.name, posted.principal, posted.commit_id) == identity

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from graveler.errors import GravelerError, RuleError
 from graveler.lake.context import Context
 from graveler.lake.gates.candidates import Candidates
+from graveler.lake.gates.standing import counting
 from graveler.lake.merging.merge import merge
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.pulls.approvals import actor_of
@@ -58,10 +59,13 @@ def note_refusal(
 
 def merge_when_ready(repository: RepositoryParts, pull: PullRequest, context: Context) -> PullRequest:
     """Make the merge of a pull request that waits, if its rules are fulfilled by now, and return the pull request; whatever
-    refuses it, it goes on waiting. ``context`` has the limits of the work. No request if none waits."""
+    refuses it, it goes on waiting. ``context`` has the limits of the work. No request if none waits; one table read more than the
+    merge."""
     order = pull.when_ready
     if order is None or not pull.is_open:
         return pull
+    if order.actor.key_id not in counting(repository.tables, [order.actor.key_id]):
+        return pull  # it was revoked since
     request = MergePullRequest(
         pull=pull.id,
         info=CommitInfo(pull.message, order.actor.name, order.metadata),
