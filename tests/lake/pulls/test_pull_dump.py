@@ -1,5 +1,6 @@
 """Pull requests survive the loss of the table, as the branches do."""
 
+from functools import partial
 from typing import Any
 
 from graveler.lake.dump.dump import dump
@@ -10,7 +11,7 @@ from graveler.requests.pulls import PullRequest, PullState
 from graveler.storage.tables.memory import MemoryTables
 from graveler.storage.tables.port import Tables
 from tests.lake.support import NAME, Before, World, put
-from tests.support.instruments import Boundaries, FaultyTables
+from tests.support.instruments import Boundaries, Fault, FaultyTables
 
 
 def world_with_pulls() -> World:
@@ -84,11 +85,12 @@ def test_what_the_table_still_has_of_later_ones_is_removed() -> None:
 def test_one_that_is_merged_during_the_dump_is_open_if_its_commit_is_not_in_it() -> None:
     for number in range(1, 200):
         world = world_with_pulls()
-        race = Before("tables.query", number, lambda world=world: world.main.merge_pull_request("1"))  # type: ignore[misc]
-        tables = FaultyTables(
-            world.tables, lambda method, count, race=race: race(f"tables.{method}", count), Boundaries()
-        )
-        repository = restored(world, take(world, tables))
+        race = Before("tables.query", number, partial(world.main.merge_pull_request, "1"))
+
+        def schedule(method: str, count: int, race: Before = race) -> Fault:
+            return race(f"tables.{method}", count)
+
+        repository = restored(world, take(world, FaultyTables(world.tables, schedule, Boundaries())))
         pull: PullRequest = repository.pull_request("1")
         history = [commit.id for commit in repository.log("main").results]
         assert (pull.state is PullState.MERGED) == (repository.commit_of("main").message == "Merge pull request 1: dev")
