@@ -120,6 +120,9 @@ ALL_BRANCHES = frozenset(
 
 BODIES: dict[str, object] = {
     "createBranch": {"name": "main", "source": "main"},
+    "createPullRequest": {"title": "t", "source_branch": "main", "destination_branch": "dev"},
+    "approvePullRequest": {"source_commit": "f" * 64},
+    "commentOnPullRequest": {"text": "good"},
     "renameBranch": {"name": "main2"},
     "renewLease": {"owner": "tx"},
     "createAccessKey": {"name": "somebody"},
@@ -211,7 +214,8 @@ def test_a_limited_key_stays_within_its_limits(world: World, route: Route) -> No
     elsewhere = allowed(world, route, Role.ADMIN, ["other", "repo?"])
     assert elsewhere == (not somewhere and reading)
     assert allowed(world, route, Role.ADMIN, ["re*"]) == (route.operation not in OF_THE_LAKE)
-    on_branch = "{branch}" in route.template or "{destination}" in route.template or route.operation == "createBranch"
+    on_branch = "{branch}" in route.template or "{destination}" in route.template
+    on_branch = on_branch or route.operation in ("createBranch", "createPullRequest")
     assert allowed(world, route, Role.ADMIN, (), ["dev", "ma"]) == (not of_branches)
     assert allowed(world, route, Role.ADMIN, (), ["ma*"]) == (not of_branches or on_branch)
 

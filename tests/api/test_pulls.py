@@ -69,6 +69,7 @@ def test_a_key_that_is_limited_to_branches_takes_part_where_one_is_its_own(
     ):
         for authorization in (of_other, reader):
             assert call(method, f"{PULLS}/1{path}", body=body, authorization=authorization).status == 401
+    assert call("PATCH", f"{PULLS}/2", body={"title": "new"}, authorization=of_dev).status == 401, "it may be of others"
     assert call("PATCH", f"{PULLS}/1", body={"title": "new"}, authorization=of_dev).status == 204
     assert call("PUT", f"{PULLS}/1/merge", authorization=of_dev).status == 401, "it changes main"
     assert call("PUT", f"{PULLS}/1/merge").status == 200

@@ -12,7 +12,7 @@ from graveler.api.queries import AfterQuery, PageQuery
 from graveler.api.resources.refs import refused_merge
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
-from graveler.errors import ConflictError, MergeConflictError, RuleError
+from graveler.errors import ConflictError, MergeConflictError, NotFoundError, RuleError
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit
 from graveler.requests import pulls
@@ -88,7 +88,7 @@ def get_pull_request(call: Call, repository: str, pull: str) -> Response:
 )
 def update_pull_request(call: Call, repository: str, request: pulls.UpdatePullRequest) -> Response:
     """Change a pull request, close it, or open it again."""
-    opened = _opened(call, repository, request.pull)
+    opened, _ = _opened(call, repository, request.pull)
     opened.run(request, call.context())
     return no_content()
 
@@ -111,8 +111,7 @@ def merge_pull_request(call: Call, repository: str, request: pulls.MergePullRequ
     from graveler.lake.pulls.approvals import actor_of
     from graveler.lake.pulls.pull_merge import merge_of, note_refusal  # not on the path of a cold start
 
-    opened = call.lake.repository(repository)
-    pull = opened.pull_request(request.pull)
+    opened, pull = _opened(call, repository, request.pull)
     call.identity.require(Permission.WRITE, repository, pull.destination)
 
     def render(commit: Commit) -> Response:
@@ -140,7 +139,7 @@ def merge_pull_request(call: Call, repository: str, request: pulls.MergePullRequ
 )
 def approve_pull_request(call: Call, repository: str, request: pulls.ApprovePullRequest) -> Response:
     """Approve a pull request, as the caller looked at it. A merge that waits for this approval is made, if time is left."""
-    opened = _opened(call, repository, request.pull)
+    opened, _ = _opened(call, repository, request.pull)
     context = limited_context(call, call.seconds_left() / 2)
     return json_response(pull_document(opened.run(request, context)))
 
@@ -152,7 +151,7 @@ def approve_pull_request(call: Call, repository: str, request: pulls.ApprovePull
 )
 def withdraw_approval(call: Call, repository: str, request: pulls.WithdrawApproval) -> Response:
     """Take back the caller's approval of a pull request."""
-    opened = _opened(call, repository, request.pull)
+    opened, _ = _opened(call, repository, request.pull)
     return json_response(pull_document(opened.run(request, call.context())))
 
 
@@ -175,16 +174,22 @@ def list_comments(call: Call, repository: str, pull: str, query: AfterQuery) -> 
 )
 def comment_on_pull_request(call: Call, repository: str, request: pulls.CommentOnPullRequest) -> Response:
     """Comment on a pull request."""
-    opened = _opened(call, repository, request.pull)
+    opened, _ = _opened(call, repository, request.pull)
     comment = opened.run(replace(request, request_id=request_id(call)), call.context())
     return json_response(comment_document(comment), 201)
 
 
-def _opened(call: Call, repository: str, pull: str) -> OpenRepository:
-    """Return the repository of a pull request that the caller may take part in: with a key that is limited to branches, if one
+def _opened(call: Call, repository: str, pull: str) -> tuple[OpenRepository, PullRequest]:
+    """Return the repository and a pull request that the caller may take part in: with a key that is limited to branches, if one
     of its branches is among these."""
+    if not call.identity.branches:
+        call.identity.require(Permission.WRITE, repository)
     opened = call.lake.repository(repository)
-    described = opened.pull_request(pull)
+    try:
+        described = opened.pull_request(pull)
+    except NotFoundError:
+        call.identity.require(Permission.WRITE, repository)
+        raise
     if not call.identity.allows(Permission.WRITE, repository, described.source):
         call.identity.require(Permission.WRITE, repository, described.destination)
-    return opened
+    return opened, described
