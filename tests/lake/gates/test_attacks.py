@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import ProtectedBranchError, ReadOnlyRepositoryError, RuleError
+from graveler.lake.refs.hidden_branch import hidden_branch
 from graveler.model import Application, Commit, RequiredStatus, Rule
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.committing import CommitMetarange, PublishCandidate
@@ -11,6 +12,7 @@ from graveler.requests.merging import Merge
 from graveler.requests.pulls import CreatePullRequest, MergePullRequest, UpdatePullRequest
 from tests.lake.gates.support import by, guarded_world, post
 from tests.lake.support import Before, World, put
+from tests.retention.support import collect
 
 FEW_OBJECTS = Rule(
     name="few",
@@ -54,6 +56,24 @@ def test_a_candidate_that_is_published_by_hand_fulfils_its_request() -> None:
         candidate = passing_candidate(world, request)
         assert world.main.run(PublishCandidate(candidate=candidate), by()).id == candidate
         assert world.repository().run(request, by()).id == candidate
+
+
+def test_the_candidate_of_a_transaction_outlives_its_branch() -> None:
+    world = guarded_world()
+
+    def transact() -> None:
+        with hidden_branch(world.main, "main", "etl") as hidden:
+            put(world.main, {"c": "3"}, hidden)
+            world.main.commit(hidden, "in a transaction")
+            world.main.merge(hidden, "main")
+
+    with pytest.raises(RuleError) as refused:
+        transact()
+    candidate = refused.value.candidate
+    collect(world)
+    post(world.main, world.main.commit_of(candidate))
+    assert world.main.run(PublishCandidate(candidate=candidate), by()).id == candidate
+    assert world.main.stat("main", "c").size == 1
 
 
 def test_nobody_publishes_a_candidate_where_its_verb_is_forbidden_by_now() -> None:

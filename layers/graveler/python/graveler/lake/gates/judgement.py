@@ -103,10 +103,15 @@ class Terms(Struct, frozen=True, kw_only=True):
 
 def gate_of(rules: Rules, kind: RefKind, name: str) -> Gate:
     """Return the gate of a branch or tag. Names of transactions' branches match no pattern."""
-    if kind == "branch" and _TRANSACTION.fullmatch(name):
+    if kind == "branch" and is_transaction(name):
         return Gate(rules.version)
     patterns = [(rule, rule.branches if kind == "branch" else rule.tags) for rule in rules.rules]
     return Gate(rules.version, tuple(rule for rule, names in patterns if matches(name, names)))
+
+
+def is_transaction(name: str) -> bool:
+    """Return whether this is the name of a transaction's branch."""
+    return _TRANSACTION.fullmatch(name) is not None
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -156,7 +161,7 @@ class _Judgement:
     def _removal(self, rule: Rule) -> Iterator[Lack]:
         """Yield what a removal of the name lacks: it takes the name out of the rule's reach, so it is up to an admin."""
         if self._terms.actor.role != "admin":
-            words = f"only an admin may {self._terms.verb} a {self._terms.kind} that has rules; ask one"
+            words = f"only an admin may {self._terms.verb} {self._terms.name!r}, which has rules; ask one"
             yield Lack(rule.name, "permission", words=words, passing=False)
 
     def _needs(self, rule: Rule) -> Iterator[Lack]:

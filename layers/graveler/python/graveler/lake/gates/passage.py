@@ -38,6 +38,7 @@ from graveler.lake.gates.candidates import (
 )
 from graveler.lake.gates.carried_statuses import carry_statuses
 from graveler.lake.gates.gate import GateKeeper, GateTerms, checks_of
+from graveler.lake.gates.judgement import is_transaction
 from graveler.lake.gates.statuses import TreeStatuses
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
@@ -356,11 +357,13 @@ class Passage(GateKeeper):
         self, state: BranchState, metarange: MetarangeName
     ) -> tuple[str, CandidateRow | None, tuple[tuple[str, str], ...], TreeStatuses]:
         """Return the ID of the newest candidate of the same request, if it has one, and its row; the branches that a new one
-        depends on: the destination, and the source if that is a branch; and the statuses of its tree. One table read, two with a
-        candidate."""
+        depends on: the destination, and the source if that is a branch, and no transaction's; and the statuses of its tree. One
+        table read, two with a candidate."""
         keys = [self._candidates.pointer_key(self.digest), self.statuses.key(metarange)]
         source = self.terms.source
-        if source:
+        if source and not is_transaction(
+            source
+        ):  # that branch ends with its program, whether or not the merge is refused
             with suppress(InvalidError):  # an expression
                 keys.append(self.repository.refs.branch_key(source))
         pointer, posted, *items = self.repository.tables.get_many(keys)
