@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from graveler.history.commits import CommitStore
 from graveler.history.graph import merge_base
-from graveler.lake.pulls.pull_store import PullStore
+from graveler.lake.pulls.pull_store import PullStore, pull_item
 from graveler.model import CommitID, Token
 from graveler.requests.pulls import PullState
 from graveler.staging.tokens import life_of
@@ -35,7 +35,7 @@ def dumped_pulls(
         head = heads.get(pull.destination)
         if pull.state is PullState.MERGED and pull.closed >= since and not _has(commits, head, pull.merged_commit):
             pull = replace(pull, state=PullState.OPEN, merged_commit=CommitID(""), closed=0, closed_by="")
-        yield sort.decode(), store.item(pull)
+        yield sort.decode(), pull_item(pull)
 
 
 def dumped_comments(store: PullStore, tables: Tables) -> Iterator[tuple[str, Item]]:

@@ -75,7 +75,7 @@ class PullStore:
         unchanged = Absent() if last is None else Matches(dict(last))
         return [
             Put(self.last_key, {"number": pull.number}, unchanged),
-            Put(self.key(pull.number), {**_item(pull), "mark": mark}, Absent()),
+            Put(self.key(pull.number), {**pull_item(pull), "mark": mark}, Absent()),
             Put(self._index_key(pull), {"state": pull.state.value}),
         ]
 
@@ -87,7 +87,7 @@ class PullStore:
     def change_writes(self, old: PullRequest, new: PullRequest) -> list[Write]:
         """Return the writes that replace ``old`` by ``new``, on condition that the table still has the version of ``old``;
         ``new`` has the next one. One write, three if the state changes. No request."""
-        writes: list[Write] = [Put(self.key(new.number), _item(new), Matches({"version": old.version}))]
+        writes: list[Write] = [Put(self.key(new.number), pull_item(new), Matches({"version": old.version}))]
         if new.state is not old.state:
             writes += [Delete(self._index_key(old)), Put(self._index_key(new), {"state": new.state.value})]
         return writes
@@ -116,14 +116,10 @@ class PullStore:
         in_states = tuple(pull for pull in pulls if pull.state in states)
         return Page(in_states, str(shown[-1]) if len(numbers) > amount else None)
 
-    def item(self, pull: PullRequest) -> Item:
-        """Return the item of a pull request. No request."""
-        return _item(pull)
-
     def restore_writes(self, pull: PullRequest) -> list[Write]:
         """Return the writes that put a pull request back. No request."""
         return [
-            Put(self.key(pull.number), self.item(pull)),
+            Put(self.key(pull.number), pull_item(pull)),
             Put(self._index_key(pull), {"state": pull.state.value}),
         ]
 
@@ -196,7 +192,8 @@ def result_number(item: Item | None) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def _item(pull: PullRequest) -> Item:
+def pull_item(pull: PullRequest) -> Item:
+    """Return the item of a pull request."""
     return {"version": pull.version, "pull": msgspec.json.encode(pull).decode()}
 
 
