@@ -26,10 +26,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
 
-from graveler.model import Lack
-
 if TYPE_CHECKING:
-    from graveler.model import Conflict, PartialResult
+    from graveler.model import Conflict, Lack, PartialResult
 
 
 UNREADABLE: Final = (ValueError, RecursionError)
@@ -90,7 +88,7 @@ _Kind = TypeVar("_Kind", bound=type[GravelerError])
 
 
 def field_types(kind: type[GravelerError]) -> dict[str, Any]:
-    """Return the fields that travel with an error, with their annotated types."""
+    """Return the fields that travel with an error, with their annotations: types of :mod:`graveler.model` by name."""
     classes = [base for base in reversed(kind.__mro__) if issubclass(base, GravelerError)]
     return {
         name: annotation
@@ -443,9 +441,9 @@ class RuleError(PreconditionError):
     code = "rule_not_fulfilled"
     ref: str
     candidate: str
-    lacks: tuple[Lack, ...]
+    lacks: "tuple[Lack, ...]"
 
-    def __init__(self, ref: str, lacks: Sequence[Lack], candidate: str = "") -> None:
+    def __init__(self, ref: str, lacks: "Sequence[Lack]", candidate: str = "") -> None:
         self.ref, self.candidate, self.lacks = ref, candidate, tuple(lacks)
         named = "; ".join(f"rule {lack.rule!r}: {lack.words}" for lack in self.lacks[:3])
         more = f"; and {len(self.lacks) - 3} more" if len(self.lacks) > 3 else ""

@@ -33,6 +33,13 @@ def moment(seconds: int) -> str:
         return f"@{seconds}"
 
 
+def document_of(value: object) -> Json:
+    """Return a value of the lake as the JSON document that it is in the HTTP API."""
+    from msgspec import to_builtins  # not for the help
+
+    return to_builtins(value)  # type: ignore[no-any-return]
+
+
 def change_line(screen: Screen, change: "Change", before: str = "") -> str:
     """Return ``+ path`` and so on, in its colour, with a text ``before`` the path; behind it, what changed if the bytes did
     not."""

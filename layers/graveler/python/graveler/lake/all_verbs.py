@@ -11,6 +11,8 @@ from graveler.requests.base import Request
 _BESIDES: Final = (
     "lake.committing.records",
     "lake.committing.request_results",
+    "lake.gates.gate_reader",
+    "lake.gates.lake_rules",
     "lake.objects.collector_state",
     "lake.objects.late_puts",
     "lake.objects.staged_with_writes",

@@ -7,11 +7,11 @@ annotations without a value in its body and in those of its ancestors. Sentences
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from graveler import errors
+from graveler import errors, model
 from graveler.errors import GravelerError, field_types
 
 ELSEWHERE: Final[Mapping[str, str]] = {
@@ -46,9 +46,15 @@ def make(kind: type[GravelerError], fields: Mapping[str, Any], sentence: str) ->
     """Return an exception of this class with these fields, as of JSON, and the message ``sentence``."""
     error = kind.__new__(kind)
     error.args = (sentence,)
-    for name, annotation in field_types(kind).items():
+    for name, annotation in _types(kind).items():
         setattr(error, name, _convert(fields.get(name), annotation))
     return error
+
+
+def _types(kind: type[GravelerError]) -> dict[str, Any]:
+    """Return the types of the fields that travel with an error."""
+    types = get_type_hints(kind, localns=vars(model))
+    return {name: types[name] for name in field_types(kind)}
 
 
 def _convert(value: Any, annotation: Any) -> Any:

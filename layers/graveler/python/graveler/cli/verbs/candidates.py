@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from graveler import requests
@@ -13,7 +12,16 @@ from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.request_options import request_fields, run_request, with_options
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_ref, parse_repository
-from graveler.cli.values import SHORT, change_line, change_summary, commit_json, commit_line, first_line, moment
+from graveler.cli.values import (
+    SHORT,
+    change_line,
+    change_summary,
+    commit_json,
+    commit_line,
+    document_of,
+    first_line,
+    moment,
+)
 from graveler.cli.verbs.repositories import DefaultName
 from graveler.values.paging import items
 
@@ -57,7 +65,7 @@ def list_(
         when = screen.paint(moment(candidate.created), "dim")
         text = screen.safe(f"{candidate.destination}  {candidate.author}  {first_line(candidate.message)}".rstrip())
         line = f"{when}  {candidate.id}  {candidate.state.value:<9}  {text}"
-        screen.answer(msgspec.to_builtins(candidate), line)
+        screen.answer(document_of(candidate), line)
 
 
 @app.command()
@@ -74,7 +82,7 @@ def show(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
     details = open_repository(lake, target.repository).gates.candidate(target.ref)
     screen = output(as_json=as_json)
     lacks = [f"lacks: {screen.safe(lack.rule)}: {screen.safe(lack.words)}" for lack in details.lacks]
-    screen.answer(msgspec.to_builtins(details), *screen.fields(_fields(details.candidate)), *lacks)
+    screen.answer(document_of(details), *screen.fields(_fields(details.candidate)), *lacks)
 
 
 @app.command()
@@ -94,7 +102,7 @@ def diff(name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
     counts: dict[str, int] = {}
     for change in items(lambda after: repository.diff(candidate.head, candidate.commit_id, after=after, amount=1000)):
         counts[change.type.value] = counts.get(change.type.value, 0) + 1
-        screen.answer(msgspec.to_builtins(change), change_line(screen, change))
+        screen.answer(document_of(change), change_line(screen, change))
     if not as_json:
         screen.line(change_summary(counts) or "no changes")
 

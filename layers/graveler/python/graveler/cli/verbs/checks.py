@@ -15,7 +15,6 @@ from graveler.cli.terminal import output
 from graveler.cli.uris import parse_ref, parse_ref_of
 from graveler.cli.values import SHORT
 from graveler.errors import UNREADABLE, InvalidError
-from graveler.model import StatusState
 
 if TYPE_CHECKING:
     from graveler.lake.repository import OpenRepository
@@ -25,10 +24,10 @@ app = Commands(help="Try the checks of a branch's rules.")
 
 _MOST_DEFINITION: Final = 1 << 20
 _COLOURS: Final = {
-    StatusState.SUCCESS: "green",
-    StatusState.FAILURE: "red",
-    StatusState.ERROR: "red",
-    StatusState.PENDING: "yellow",
+    "success": "green",
+    "failure": "red",
+    "error": "red",
+    "pending": "yellow",
 }
 
 
@@ -105,7 +104,7 @@ def run(
     )
     for status in statuses.values():
         _show(status, commit, previous, as_json=as_json)
-    if any(status.state is not StatusState.SUCCESS for status in statuses.values()):
+    if any(status.state.value != "success" for status in statuses.values()):
         raise typer.Exit(ExitCode.PRECONDITION)
 
 
@@ -156,7 +155,7 @@ def _show(status: "Status", commit: "Commit", base: "Commit | None", *, as_json:
         "commit": commit.id,
         "base": None if base is None else base.id,
     }
-    state = screen.paint(status.state.value.ljust(7), _COLOURS[status.state])
+    state = screen.paint(status.state.value.ljust(7), _COLOURS[status.state.value])
     compared = f" against {base.id[:SHORT]}" if base is not None else ""
     screen.answer(
         document,

@@ -4,9 +4,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from graveler import requests
@@ -17,11 +16,13 @@ from graveler.cli.locations import open_lake, open_repository
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import parse_ref, parse_repository
-from graveler.cli.values import SHORT, count, moment
+from graveler.cli.values import SHORT, count, document_of, moment
 from graveler.cli.verbs.repositories import DefaultName
 from graveler.errors import InvalidError
-from graveler.model import Lack, LakeRules, Rule, Rules
 from graveler.values.paging import items
+
+if TYPE_CHECKING:
+    from graveler.model import Lack, LakeRules, Rule, Rules
 
 app = Commands(
     help="Say what a commit needs before a branch or tag may point to it: checks, reviews, and who may bypass."
@@ -49,7 +50,7 @@ def show(name: DefaultName = None, of_lake: OfLake = False, lake: LakeOption = N
         rules: Rules | LakeRules = open_lake(lake).rules()
     else:
         rules = open_repository(lake, parse_repository(name)).rules()
-    screen.answer(msgspec.to_builtins(rules), *map(screen.safe, _file_lines(rules)))
+    screen.answer(document_of(rules), *map(screen.safe, _file_lines(rules)))
 
 
 @app.command("set")
@@ -86,7 +87,7 @@ def set_(
         request = requests.setting_changes.SetRules(rules=change.rules, if_match=change.version)
         rules = open_repository(lake, parse_repository(name)).run(request)
     sentence = f"{count(len(rules.rules), 'rule')}, version {rules.version}"
-    output(as_json=as_json).answer(msgspec.to_builtins(rules), sentence)
+    output(as_json=as_json).answer(document_of(rules), sentence)
 
 
 @app.command("test")
@@ -140,7 +141,7 @@ def try_(
         lines = ["no rule matches"]
     elif not lines:
         lines = [screen.paint(f"passes {count(len(trial.rules), 'rule')}", "green")]
-    screen.answer(msgspec.to_builtins(trial), *lines)
+    screen.answer(document_of(trial), *lines)
     if trial.lacks:
         raise typer.Exit(ExitCode.PRECONDITION)
 
@@ -167,10 +168,10 @@ def reports(
     for report in islice(items(lambda after: repository.gates.reports(after, min(amount, 1000))), amount):
         when = screen.paint(moment(report.time), "dim")
         head = f"{when}  {screen.paint(report.commit_id[:SHORT], 'yellow')}  {report.kind} {screen.safe(report.ref)}"
-        screen.answer(msgspec.to_builtins(report), head, *_lack_lines(screen, report.lacks, "yellow", "  "))
+        screen.answer(document_of(report), head, *_lack_lines(screen, report.lacks, "yellow", "  "))
 
 
-def _lack_lines(screen: Screen, lacks: Sequence[Lack], colour: str, before: str = "") -> Iterator[str]:
+def _lack_lines(screen: Screen, lacks: "Sequence[Lack]", colour: str, before: str = "") -> Iterator[str]:
     """Yield a line for each lack, with the address where its status says more."""
     for lack in lacks:
         more = f"  {screen.safe(lack.url)}" if lack.url else ""
@@ -188,18 +189,18 @@ def _read(file: str) -> bytes:
     return Path(file).read_bytes()
 
 
-def _file_lines(rules: Rules | LakeRules) -> Iterator[str]:
+def _file_lines(rules: "Rules | LakeRules") -> Iterator[str]:
     """Yield the lines of a file of TOML with these rules."""
     import tomlkit  # 15 ms, only where it is written
 
     copies = [rule for rule in rules.rules if rule.of_lake]
     file = [rule for rule in rules.rules if not rule.of_lake]
-    document = {"version": rules.version, "rules": _without_none(msgspec.to_builtins(file))}
+    document = {"version": rules.version, "rules": _without_none(document_of(file))}
     yield from tomlkit.dumps(document).splitlines()
     if copies:
         yield ""
         yield "# Rules of the lake, which hold here, too:"
-        text = tomlkit.dumps({"rules": _without_none(msgspec.to_builtins(copies))})
+        text = tomlkit.dumps({"rules": _without_none(document_of(copies))})
         yield from (f"# {line}".rstrip() for line in text.splitlines())
 
 
