@@ -54,7 +54,7 @@ def status(
     \b
     Examples:
       graveler status lakefs://quickstart/main
-      graveler status lakefs://quickstart/main --folders
+      graveler status show lakefs://quickstart/main --folders
       graveler status                      (after `graveler use`)
       graveler status show lakefs://quickstart/main --summary
 
