@@ -775,8 +775,10 @@ def final_problems(scheduler: Scheduler) -> list[str]:
         pass
     except GravelerError as error:
         history.wrong.append(f"the last commit failed: {error}")
-    in_parts = any(operation.endswith("_in_parts") for client in scheduler.clients for operation in client.operations)
-    if (waited := world.clock.slept - slept) > (KEPT + HANDOVER if in_parts else TURN + LEASE) + 1:
+    operations = [operation for client in scheduler.clients for operation in client.operations]
+    # Operations in parts, and candidates that lost their branch once, keep their turn.
+    keep_turn = any(operation.endswith(("_in_parts", "_merge", "_merge_beside")) for operation in operations)
+    if (waited := world.clock.slept - slept) > (KEPT + HANDOVER if keep_turn else TURN + LEASE) + 1:
         history.wrong.append(f"the last commit waited {waited:.0f} s, longer than a turn and a lease")
     if contents(fresh, "main@") != found or contents(fresh, "main") != found:
         history.wrong.append(f"{contents(fresh, 'main@')} after the last commit, {found} before")
