@@ -37,7 +37,7 @@ def document_of(value: object) -> Json:
     """Return a value of the lake as the JSON document that it is in the HTTP API."""
     from msgspec import to_builtins  # not for the help
 
-    return to_builtins(value)  # type: ignore[no-any-return]
+    return to_builtins(value, str_keys=True)  # type: ignore[no-any-return]
 
 
 def change_line(screen: Screen, change: "Change", before: str = "") -> str:
