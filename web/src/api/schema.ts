@@ -4972,7 +4972,7 @@ export interface components {
         /**
          * RefsRestore
          * @description The dump to restore: all three fields are its ID. ``storage_namespace`` is the namespace that contains it; null means that
-         *         of the bare repository with this name.
+         *         of the bare repository with this name. With ``force``, the lake may have looser rules for it than that of the dump had.
          */
         RefsRestore: {
             branches_meta_range_id: string;
