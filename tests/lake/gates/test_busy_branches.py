@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from graveler.errors import BusyError, TurnKeptError
-from graveler.model import CandidateState, RequiredStatus, Rule
+from graveler.errors import BusyError, NoChangesError, TurnKeptError
+from graveler.model import CandidateState, Commit, RequiredStatus, Rule
+from graveler.storage.tables.port import Key
 from tests.lake.gates.support import candidates, guarded_world
 from tests.lake.support import World, put
 from tests.support.instruments import Fault
@@ -80,6 +81,41 @@ def test_a_candidate_that_lost_its_branch_is_checked_again_and_keeps_the_turn() 
     assert world.main.branch("main").commit_id == commit.id
     assert kept[0].branch == "main"
     other.merge("dev1", "main")
+
+
+def test_a_verb_that_overtakes_a_kept_turn_does_not_end_it() -> None:
+    """One that was being checked when the turn was kept has no place in the queue."""
+    world = limited_world()
+    other = world.repository()
+
+    overtaking: list[Commit] = []
+
+    def overtake() -> None:
+        partition = f"{world.main.repository.uid}/turns"
+        for sort, _ in world.tables.query(partition).items:
+            world.tables.delete(Key(partition, sort))
+        overtaking.append(other.merge("dev1", "main"))
+
+    slow = world.repository(
+        When(
+            (lambda: is_open(world), lambda: other.merge("dev0", "main")),
+            (lambda: is_kept(world), overtake),
+        )
+    )
+    commit = slow.merge("dev", "main", allow_empty=True)
+    assert commit.parents[0] == overtaking[0].id
+    assert world.main.branch("main").commit_id == commit.id
+
+
+def test_a_second_round_that_fails_leaves_no_ticket() -> None:
+    world = limited_world()
+    other = world.repository()
+    slow = world.repository(When((lambda: is_open(world), lambda: other.merge("dev", "main", message="faster"))))
+    with pytest.raises(NoChangesError):
+        slow.merge("dev", "main")
+    slept = world.clock.slept
+    other.merge("dev1", "main")
+    assert world.clock.slept == slept
 
 
 def test_a_branch_that_never_rests_ends_with_a_sentence() -> None:

@@ -120,19 +120,20 @@ def land(
         build = prepare()
         for number in range(ROUNDS):
             ticket = "" if landing.ticket else passage.ticket(number)
-            with repository.turns.at(
-                landing.branch,
-                landing.ticket or ticket,
-                keep=bool(ticket),
-                meanwhile=meanwhile,
-                patient=not ticket,
-            ) as turn:
-                result = _land_in_turn(repository, turn, guarded, passage, build, numbered, deadline)
-            if isinstance(result, Commit):
-                return result
-            with suppress(HeadMovedError), passage.keeping_turn(result, ticket):
-                return passage.finish(result, partial(_publication, landing, numbered, result.commit))
-            if ticket:
+            with passage.queueing(ticket):
+                with repository.turns.at(
+                    landing.branch,
+                    landing.ticket or ticket,
+                    keep=bool(ticket),
+                    meanwhile=meanwhile,
+                    patient=not ticket,
+                ) as turn:
+                    result = _land_in_turn(repository, turn, guarded, passage, build, numbered, deadline)
+                if isinstance(result, Commit):
+                    return result
+                with suppress(HeadMovedError), passage.keeping_turn(result, ticket):
+                    return passage.finish(result, partial(_publication, landing, numbered, result.commit))
+            if passage.has_kept_turn:
                 break
             numbered.read()
         raise passage.moved_error()

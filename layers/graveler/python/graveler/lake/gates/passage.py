@@ -97,6 +97,7 @@ class Passage(GateKeeper):
         super().__init__(repository, branch, verb, terms)
         self._candidates = Candidates(repository.tables, repository.uid)
         self._digest = ""
+        self._kept_until = 0
         self.newest_id = ""
         """The ID of the candidate that this verb made last; empty before."""
 
@@ -138,27 +139,40 @@ class Passage(GateKeeper):
         return token_hex(8) if number and self.gate.hold and self.gate.moved_head is MovedHead.EXACT else ""
 
     @contextmanager
+    def queueing(self, ticket: str) -> Iterator[None]:
+        """Give the ticket up after the body, however that ends: others would wait for it. A table write, none without one."""
+        try:
+            yield
+        finally:
+            if ticket:
+                with suppress(GravelerError):  # others pass it over eventually
+                    self.repository.turns.release(self.name, ticket)
+
+    @contextmanager
     def keeping_turn(self, attempt: Attempt, ticket: str) -> Iterator[None]:
-        """Keep the turn by this ticket while the body checks the candidate, for as long as its rules say, and give it up at the
-        end. A table write at the beginning and every few seconds, and one at the end; none without a ticket."""
+        """Keep the turn by this ticket while the body checks the candidate, for as long as its rules say, counted from the first
+        time. A table write at the beginning, every few seconds, and at the end; none without a ticket."""
         if not ticket:
             yield
             return
-        turns, candidate = self.repository.turns, attempt.row.candidate
-        until = int(self.repository.clock.now()) + self.gate.hold
-        try:
-            with turns.keeping(self.name, ticket, KeptFor(attempt.commit.id, candidate.author, until)):
-                yield
-        finally:
-            turns.release(self.name, ticket)
+        self._kept_until = self._kept_until or int(self.repository.clock.now()) + self.gate.hold
+        kept_for = KeptFor(attempt.commit.id, attempt.row.candidate.author, self._kept_until)
+        with self.repository.turns.keeping(self.name, ticket, kept_for):
+            yield
+
+    @property
+    def has_kept_turn(self) -> bool:
+        """Whether the time is over for which rules let a candidate keep the turn. A verb that was being checked before it was
+        kept may still overtake."""
+        return 0 < self._kept_until < self.repository.clock.now()
 
     def moved_error(self) -> BusyError:
         """Return the error for a branch that moved in each round while the change was checked."""
         rules = ", ".join(repr(rule.name) for rule in self.gate.rules)
         return BusyError(
-            f"branch {self.name!r} moved each time while the change was checked, the last time for longer than the "
-            f"{self.gate.hold} s for which rules {rules} let a candidate keep the branch; it was not changed. Make the checks "
-            "faster, raise `hold`, or set `moved_head` to `apart`"
+            f"branch {self.name!r} moved each time while the change was checked, although rules {rules} let a candidate keep the "
+            f"branch for {self.gate.hold} s; it was not changed. Make the checks faster, raise `hold`, or set `moved_head` to "
+            "`apart`"
         )
 
     def _state(self, candidate: Candidate, intent: Intent) -> BranchState | None:
