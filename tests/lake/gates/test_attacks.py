@@ -10,7 +10,7 @@ from graveler.requests.base import CommitInfo, Request
 from graveler.requests.committing import CommitMetarange, PublishCandidate
 from graveler.requests.merging import Merge
 from graveler.requests.pulls import CreatePullRequest, MergePullRequest, UpdatePullRequest
-from tests.lake.gates.support import by, guarded_world, post
+from tests.lake.gates.support import by, guarded_world, post, set_rules
 from tests.lake.support import Before, World, put
 from tests.retention.support import collect
 
@@ -74,6 +74,18 @@ def test_the_candidate_of_a_transaction_outlives_its_branch() -> None:
     post(world.main, world.main.commit_of(candidate))
     assert world.main.run(PublishCandidate(candidate=candidate), by()).id == candidate
     assert world.main.stat("main", "c").size == 1
+
+
+def test_no_name_is_refused_by_rules_that_a_process_remembers() -> None:
+    world = guarded_world(Rule(name="r", branches=("r*",), tags=("v*",), frozen="audit"))
+    warm = world.repository()
+    for make in (lambda: warm.create_branch("r1", "dev"), lambda: warm.create_tag("v1", "dev")):
+        with pytest.raises(RuleError):
+            make()
+    set_rules(world.main)
+    warm.create_branch("r1", "dev")
+    warm.create_tag("v1", "dev")
+    warm.delete_tag("v1")
 
 
 def test_nobody_publishes_a_candidate_where_its_verb_is_forbidden_by_now() -> None:

@@ -16,6 +16,7 @@ from graveler.errors import (
     MovedError,
     ReadOnlyRepositoryError,
     RefNotFoundError,
+    RuleError,
     UnavailableError,
 )
 from graveler.history.commits import CommitStore
@@ -339,7 +340,7 @@ class Branches:
         :class:`RefNotFoundError`, and what ``admit`` raises."""
         settings = self._repository.settings
         while True:
-            admit(settings)
+            _, settings = self._admitted(admit, settings)
             tag = self._refs.tag(name)
             if tag is None:
                 raise RefNotFoundError(name, kind="tag")
@@ -402,6 +403,18 @@ class Branches:
         second one finds what the first one did. The ref's newest rows show whose change it was. One table read."""
         return any(row.event == event for row in self._reflog.entries(kind, name, 4))
 
+    def _admitted(self, admit: Admit, settings: Settings) -> tuple[Admission, Settings]:
+        """Return the leave, and the settings by which it was given: these, or those of now if these refuse it and are older. One
+        table read in that case. :class:`RuleError`."""
+        try:
+            return admit(settings), settings
+        except RuleError:
+            item = check_same(self._repository.uid, self._repository.name, self._tables.get(self._repository_key))
+            current = decode_settings(self._repository.name, item)
+            if current.rules.version == settings.rules.version:
+                raise
+            return admit(current), current
+
     def _create(
         self,
         kind: RefKind,
@@ -416,7 +429,7 @@ class Branches:
     ) -> None:
         settings = self._repository.settings
         while True:
-            admission = admit(settings)
+            admission, settings = self._admitted(admit, settings)
             writes = writes_of(admission)
             conditions = [*admission.checks, *(() if only_while is None else (only_while,))]
             unchanged = self.here_check(settings.rules.version, force=force)
