@@ -162,7 +162,7 @@ class Passage(GateKeeper):
 
     @property
     def has_kept_turn(self) -> bool:
-        """Whether the time is over for which rules let a candidate keep the turn. A verb that was being checked before it was
+        """True once the time is over for which rules let a candidate keep the turn. A verb that was being checked before it was
         kept may still overtake."""
         return 0 < self._kept_until < self.repository.clock.now()
 
