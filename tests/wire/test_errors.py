@@ -173,6 +173,7 @@ def test_the_page_lists_every_error_as_it_is() -> None:
 
 
 OF_LIBRARIES = {
+    "lake/gates/checks/sql_process.py",
     "location/configuration.py",
     "spark/jvm.py",
     "storage/tables/dynamodb.py",
