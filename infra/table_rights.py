@@ -36,6 +36,7 @@ REPOSITORIES: Final = (
     "namespaces-above",
     "ingest/*",
     "requests",
+    "lake-rules",
 )
 """All others: those of each repository begin with its ID of 16 characters and a slash."""
 

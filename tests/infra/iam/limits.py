@@ -22,7 +22,7 @@ OF_KEYS: Final = (*SECRETS, "lake")
 OF_REPOSITORIES: Final = (
     *(f"0123456789abcdef/{what}" for what in ("branch/0", "commit/a", "staged/0/access-keys", "request/1")),
     *("repositories", "deleted-repositories", "bare-repositories", "namespaces", "namespaces-above"),
-    *("ingest/rules", "ingest/waiting", "requests"),
+    *("ingest/rules", "ingest/waiting", "requests", "lake-rules"),
 )
 
 CHECK_CREDENTIALS: Final = ("Read", "Write", "Commit", "Merge", "Diff", "Setup")

@@ -155,7 +155,7 @@ def test_a_call_that_died_on_the_way_is_finished_by_a_repetition(lake: Lake) -> 
     rules = decode_lake_rules(item).rules
     assert lake.set_rules(rules).version == 1
     assert names(lake, "gold-1") == [("gold", True)]
-    assert Key("lake", b"rules") == LAKE_RULES
+    assert Key("lake-rules", b"rules") == LAKE_RULES
 
 
 def test_rules_of_a_repository_have_a_version(lake: Lake) -> None:

@@ -1,9 +1,9 @@
 """Rules of a lake, for repositories whose names match their patterns.
 
-They are one item of the table, ``lake`` / ``rules``: attributes ``version``, which each change raises, and ``rules`` (JSON). The
-item of each matching repository has a copy (:attr:`Rule.of_lake`), so that no verb reads more. A repository that is created has
-the condition that this item is as it was read, in the transaction that creates it; a change lists the repositories afterwards. So
-each has the copies when the change returns.
+They are one item of the table, ``lake-rules`` / ``rules`` (not in the partition of secrets, ``lake``): attributes ``version``,
+which each change raises, and ``rules`` (JSON). The item of each matching repository has a copy (:attr:`Rule.of_lake`), so that no
+verb reads more. A repository that is created has the condition that this item is as it was read, in the transaction that creates
+it; a change lists the repositories afterwards. So each has the copies when the change returns.
 """
 
 import re
@@ -19,7 +19,7 @@ from graveler.lake.gates.rule_validation import check_rules
 from graveler.model import LakeRule, LakeRules, Rule
 from graveler.storage.tables.port import Absent, Check, ConditionFailedError, Item, Key, Matches, Tables
 
-LAKE_RULES: Final = Key("lake", b"rules")
+LAKE_RULES: Final = Key("lake-rules", b"rules")
 
 _NOT_IN_REPOSITORIES: Final = re.compile(r"[^a-z0-9*?\[\]!-]")
 _MOST_PATTERNS: Final = 50
