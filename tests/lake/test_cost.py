@@ -180,13 +180,13 @@ def test_uncommitted_opens_the_ranges_that_are_touched(large: World) -> None:
 # Statuses
 
 
-def test_a_status_is_three_reads_and_one_write_and_a_list_three_reads(large: World) -> None:
+def test_a_status_is_four_reads_and_one_write_and_a_list_two_reads(large: World) -> None:
     head = large.main.branch("main").commit_id
-    # The commit, whether it has expired, and the statuses of its tree.
+    # The commit, whether it has expired, the statuses of its tree, and the candidate whose pull request it may make ready.
     counted = run(large, lambda r: r.post_status(head, "dbt", StatusState.SUCCESS, by="ann"))
-    assert tables(counted) == {"read": 3, "write": 1}
+    assert tables(counted) == {"read": 4, "write": 1}
     counted = run(large, lambda r: r.post_status("main", "dbt", StatusState.SUCCESS, by="ann"))
-    assert tables(counted) == {"read": 4}, "the branch, too; nothing new"
+    assert tables(counted) == {"read": 5}, "the branch, too; nothing new"
     assert tables(run(large, lambda r: r.statuses(head))) == {"read": 2}, "no key, whose end might be looked up"
     assert counted.objects.requests == 0
 

@@ -12,6 +12,7 @@ import pytest
 from graveler.access import keys, principal_rules, tokens
 from graveler.api import idempotency, reserved_names
 from graveler.ingest import rules, waiting_repositories
+from graveler.lake.gates.lake_rules import LAKE_RULES
 from graveler.lake.opening import nesting, repositories
 from graveler.storage.objects.tree_files import FOLDER
 from graveler.storage.secrets import keyring
@@ -49,6 +50,7 @@ def test_partitions_and_the_folder_of_metadata_are_the_engines() -> None:
     of_repositories = {
         *(repositories.PARTITION, repositories.DELETED_PARTITION, repositories.NAMESPACES_PARTITION, nesting._NOTES),
         *(reserved_names.PARTITION, idempotency.PARTITION, rules.PARTITION, waiting_repositories.PARTITION),
+        LAKE_RULES.partition,
     }
     assert of_repositories == {name for name in OF_REPOSITORIES if not re.match("[0-9a-f]{16}/", name)}
     assert foreign_places.METADATA == FOLDER
