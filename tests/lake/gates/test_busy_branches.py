@@ -5,10 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from graveler.errors import BusyError, NoChangesError, TurnKeptError
+from graveler.lake.gates.candidates import Candidates
 from graveler.model import CandidateState, Commit, RequiredStatus, Rule
 from graveler.storage.tables.port import Key
 from tests.lake.gates.support import candidates, guarded_world
-from tests.lake.support import World, put
+from tests.lake.support import DieAt, World, died, put
 from tests.support.instruments import Fault
 
 LIMITED = Rule(
@@ -134,3 +135,37 @@ def test_a_branch_that_never_rests_ends_with_a_sentence() -> None:
     )
     with pytest.raises(BusyError, match="moved each time while the change was checked"):
         slow.merge("dev", "main", allow_empty=True)
+
+
+def test_the_same_request_does_not_begin_its_checks_a_second_time() -> None:
+    world = limited_world()
+    twin = world.repository()
+    store = Candidates(world.tables, world.main.repository.uid)
+
+    def give_a_sign_of_life() -> None:
+        for row in store.all():
+            if row.in_progress:
+                store.note_work(row, at_work=True)
+
+    def repeat() -> None:
+        world.clock.on_sleep = give_a_sign_of_life
+        with pytest.raises(BusyError, match="the same request is being checked"):
+            twin.merge("dev", "main")
+        world.clock.on_sleep = None
+        repeated.append(True)
+
+    repeated: list[bool] = []
+    commit = world.repository(When((lambda: is_open(world), repeat))).merge("dev", "main")
+    assert repeated
+    assert world.main.branch("main").commit_id == commit.id
+    assert [candidate.state for candidate in candidates(world.main)] == [CandidateState.PUBLISHED]
+
+
+def test_a_request_whose_process_died_in_its_checks_is_made_again() -> None:
+    world = limited_world()
+    assert died(lambda: world.repository(DieAt("tables.put", 2)).merge("dev", "main"))
+    [left] = candidates(world.main)
+    assert left.state is CandidateState.OPEN
+    commit = world.repository().merge("dev", "main")
+    states = {candidate.commit_id: candidate.state for candidate in candidates(world.main)}
+    assert states == {left.commit_id: CandidateState.SUPERSEDED, commit.id: CandidateState.PUBLISHED}

@@ -198,8 +198,7 @@ class BusyError(GravelerError):
 
 
 class TooLateError(BusyError):
-    """The work took too long to be published: nothing was changed, and continuing it is useless. The same request may succeed,
-    begun anew."""
+    """The work took too long to be published: nothing was changed. The same request may succeed, begun anew."""
 
     code = "too_late"
 
@@ -242,8 +241,7 @@ class DamagedObjectError(CorruptError):
     "nothing was changed, try again then"
 )
 class TurnKeptError(BusyError):
-    """The branch may not move while the checks of a candidate run that had lost a round before. ``until`` is the latest time, as
-    text."""
+    """The branch may not move while a candidate is checked that lost a round before, until the time ``until`` (text) at most."""
 
     code = "turn_kept"
     branch: str
@@ -259,8 +257,7 @@ class AnswerLostError(UnavailableError):
 
 
 def may_pass(kind: type[BaseException]) -> bool:
-    """Return whether the same step of the same work may succeed later after an error of this class. Every retry of a step of an
-    operation depends on this."""
+    """Return whether the same step of an operation may succeed later after an error of this class: only then it is retried."""
     return issubclass(kind, BusyError | UnavailableError) and not issubclass(kind, TooLateError)
 
 
@@ -434,9 +431,8 @@ class UnexpectedHeadError(PreconditionError):
 
 
 class RuleError(PreconditionError):
-    """The rules of a branch or tag refuse a change; the ref was not changed. ``lacks`` are what is missing, as of
-    :class:`graveler.model.Lack`. ``candidate`` is the commit that would be published, which can be read by this ID until it
-    ends; empty if there is none."""
+    """The rules of a branch or tag refuse a change, which lacks ``lacks``. ``candidate`` is the commit that would be published,
+    and can be read by this ID until it ends; empty if there is none."""
 
     code = "rule_not_fulfilled"
     ref: str
@@ -445,10 +441,11 @@ class RuleError(PreconditionError):
 
     def __init__(self, ref: str, lacks: "Sequence[Lack]", candidate: str = "") -> None:
         self.ref, self.candidate, self.lacks = ref, candidate, tuple(lacks)
-        named = "; ".join(f"rule {lack.rule!r}: {lack.words}" for lack in self.lacks[:3])
-        more = f"; and {len(self.lacks) - 3} more" if len(self.lacks) > 3 else ""
+        named = "; ".join(
+            [f"rule {lack.rule!r}: {lack.words}" for lack in self.lacks[:3]] + ["…"] * (len(self.lacks) > 3)
+        )
         read = f". The commit that would be published is {candidate}" if candidate else ""
-        super().__init__(f"{ref!r} was not changed, because its rules are not fulfilled: {named}{more}{read}")
+        super().__init__(f"{ref!r} was not changed, because its rules are not fulfilled: {named}{read}")
 
 
 @sentence(
@@ -456,8 +453,7 @@ class RuleError(PreconditionError):
     "nothing was changed. Publish or withdraw the candidate, or reset the branch"
 )
 class ChangesHeldError(PreconditionError):
-    """Uncommitted changes of the branch belong to a commit that waits for its checks. ``until`` is the time, as text, at which
-    it ends by itself."""
+    """Uncommitted changes belong to a commit that waits for its checks, until the time ``until`` (text) at most."""
 
     code = "changes_held"
     branch: str

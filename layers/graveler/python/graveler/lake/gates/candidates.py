@@ -222,7 +222,7 @@ class Candidates:
         if (end := self.over(row, now, leases)) is not None:
             self.end(row, *end, now)
             return True
-        if row.beat and not leases.is_renewed(_lease_name(id_)):
+        if row.beat and not self.is_renewed(row, leases):
             return False
         candidate = row.candidate
         until = datetime.fromtimestamp(candidate.expires, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -239,6 +239,11 @@ class Candidates:
     def is_at_work(row: CandidateRow, leases: LeaseWatch) -> bool:
         """Return whether the process that works on the candidate may be alive, as far as this one knows. No request."""
         return leases.is_held(_lease_name(row.candidate.id), row.beat, row.seconds)
+
+    @staticmethod
+    def is_renewed(row: CandidateRow, leases: LeaseWatch) -> bool:
+        """Return whether this process has seen another one at work on the candidate. No request."""
+        return leases.is_renewed(_lease_name(row.candidate.id))
 
     def gone(self, row: CandidateRow, refs: Refs) -> str:
         """Return why a side of the candidate is not the branch any more with which it was made; "" if all are. One table read

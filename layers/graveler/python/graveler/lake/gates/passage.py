@@ -24,6 +24,7 @@ from graveler.errors import (
     UnavailableError,
 )
 from graveler.history.refs import BranchState
+from graveler.lake.clock import Backoff
 from graveler.lake.committing.clean_heads import wait_for_clean_head
 from graveler.lake.committing.publish import HeadMovedError, NotePublishing, Prepared, Publishing, publish
 from graveler.lake.deadline import Deadline
@@ -219,7 +220,8 @@ class Passage(GateKeeper):
         ``tokens`` are the branch's oldest sealed tokens, which the commit takes, with their outcomes: the candidate holds them.
 
         One table read, two if there is a previous one; one object write, one transaction. :class:`HeadMovedError` if another call
-        of the same request was faster; :class:`RefNotFoundError` if a required commit has expired; :class:`TooLateError`.
+        of the same request was faster; :class:`BusyError` if one is at work; :class:`RefNotFoundError` if a required commit has
+        expired; :class:`TooLateError`.
         """
         repository, terms, tokens = self.repository, self.terms, tokens or {}
         now = repository.clock.now()
@@ -261,6 +263,8 @@ class Passage(GateKeeper):
         if previous is not None and self._is_same(previous, candidate):
             stored = repository.commits.get(previous.candidate.commit_id)
             return replace(attempt, commit=stored, row=previous, is_new=False)
+        if previous is not None and previous.candidate.id != self.newest_id:
+            self._wait_for(previous)
         self._candidates.check_room(candidate)
         deadline.check(f"{self.verb} on branch {self.name!r}")
         written = repository.commits.put_write(commit, now)
@@ -287,6 +291,24 @@ class Passage(GateKeeper):
             attempt = replace(attempt, statuses=None)  # some may be more by now
         self.newest_id = candidate.id
         return attempt
+
+    def _wait_for(self, row: CandidateRow) -> None:
+        """Wait until no other process is at work on a candidate of the same request, and raise :class:`HeadMovedError` if one
+        was: build anew. :class:`BusyError` once it is known to be alive: the checks that it runs are not begun a second time. No
+        request if none is at work; else one table read for each look, for a lease's length at most."""
+        backoff = Backoff(self.repository.clock, longest=LEASE / 6, patience=2 * LEASE)
+        current: CandidateRow | None = row
+        was_at_work = False
+        while current is not None and current.in_progress and current.beat and self._is_at_work(current):
+            was_at_work = True
+            if self._candidates.is_renewed(current, self.repository.leases) or not backoff.wait():
+                raise BusyError(
+                    f"the same request is being checked as candidate {row.candidate.commit_id}; branch {self.name!r} was not "
+                    "changed. Send the request again for its result"
+                )
+            current = self._candidates.get(row.candidate.id)
+        if was_at_work:
+            raise HeadMovedError
 
     def finish(self, attempt: Attempt, publication_of: Callable[[], Publication]) -> Commit:
         """Judge the candidate, run graveler's own checks where their verdicts are missing, publish it, and return its commit.
