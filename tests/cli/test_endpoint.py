@@ -135,6 +135,7 @@ LOCAL: Final[Mapping[tuple[str, ...], str]] = {
     ("serve",): "is the server",
     ("ui",): "shows a lake that this machine opens itself; a server has its own page",
     ("demo",): "makes a lake of its own",
+    ("check", "run"): "runs checks on this machine",
     ("gc", "undelete"): "brings back what the bucket keeps, by the rights of its owner",
     ("keys", "rotate-signing"): "makes what the server signs with",
 }
@@ -201,6 +202,16 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("operations", "cancel"): "lake none",
     ("operations", "list"): "lake",
     ("operations", "show"): "lake none",
+    ("pr", "approve"): "lakefs://lake/1",
+    ("pr", "close"): "lakefs://lake/1",
+    ("pr", "comment"): "lakefs://lake/1 why",
+    ("pr", "create"): "lakefs://lake/dev main",
+    ("pr", "diff"): "lakefs://lake/1",
+    ("pr", "list"): "lake",
+    ("pr", "merge"): "lakefs://lake/1",
+    ("pr", "ready"): "lakefs://lake/1",
+    ("pr", "reopen"): "lakefs://lake/1",
+    ("pr", "show"): "lakefs://lake/1",
     ("principals", "create"): "etl arn:aws:iam::123456789012:role/etl",
     ("principals", "list"): "",
     ("principals", "remove"): "aws:0000000000000000 --yes",
@@ -261,7 +272,8 @@ def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working
 
 @pytest.mark.parametrize("words", [words for words in LOCAL if words != ("demo",)], ids=" ".join)
 def test_what_is_about_a_lake_of_ones_own_says_so(lake: Path, words: tuple[str, ...]) -> None:
-    refused = run(*words, *(["lake", "--since", "1d"] if words == ("gc", "undelete") else []))
+    arguments = {("gc", "undelete"): ["lake", "--since", "1d"], ("check", "run"): ["lakefs://lake/main"]}
+    refused = run(*words, *arguments.get(words, []))
     assert (refused.code, refused.out) == (2, ""), refused
     assert "works only on the lake itself" in refused.err
     assert "in its folder, or with --tables" in refused.err

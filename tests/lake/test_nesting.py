@@ -73,7 +73,7 @@ def test_a_lake_of_an_earlier_version_has_no_notes(first: str, second: str) -> N
 def test_of_two_at_once_one_at_most_is_made_whenever_the_other_comes_and_dies(first: str, second: str) -> None:
     """The second comes before each request of the first, and is whole, or dies before or after each of its own."""
     made = set()
-    steps = [("tables.get", 1), ("tables.get", 2), ("tables.get", 3), ("tables.query", 1), ("tables.query", 2)]
+    steps = [("tables.get_many", 1), ("tables.get", 1), ("tables.get", 2), ("tables.query", 1), ("tables.query", 2)]
     steps += [("objects.put", 1), ("objects.put", 2), ("tables.transact", 1)]
     deaths = [None, *((*step, after) for step in steps for after in (False, True))]
     for step in steps:

@@ -89,7 +89,7 @@ class _Sections(Group):
 app = Commands(
     name="graveler",
     cls=_Sections,
-    help="Git for a data lake, without a server: branch, commit, merge and time-travel over objects that stay where they are.",
+    help="Git for a data lake, without a server: its objects stay where they are.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings=_CONTEXT,

@@ -9,7 +9,7 @@ from graveler.cli import completion
 from graveler.cli.commands import Commands
 from graveler.cli.exits import ExitCode
 from graveler.cli.local_files import file_named
-from graveler.cli.locations import Named, connection_to, open_own_lake
+from graveler.cli.locations import Named, open_own_lake
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_ref, parse_ref_of
@@ -109,10 +109,6 @@ def run(
 
 
 def _open(lake: Named | None, repository: str) -> "OpenRepository":
-    if connection_to(lake) is not None:
-        raise InvalidError(
-            "checks run where the lake is, and this one is behind a server; name its folder or its table with --lake"
-        )
     return open_own_lake(lake).repository(repository)
 
 

@@ -26,7 +26,6 @@ from graveler.model import (
     Status,
     StatusState,
 )
-from graveler.text.readable import count
 
 RefKind = Literal["branch", "tag"]
 
@@ -182,7 +181,7 @@ class _Judgement:
                 yield from self._approvals(rule, required, self._terms.approvals)
         elif needed or rule.pull_requests_only:
             verb = "a direct change" if self._terms.direct else f"a {self._terms.verb} without one"
-            reason = f"it needs {count(needed[0].number, 'approval')}" if needed else "only pull requests change it"
+            reason = f"it needs {_counted(needed[0].number)}" if needed else "only pull requests change it"
             words = f"{reason}, and this is {verb}: make the change on another branch, and propose it by a pull request"
             yield Lack(rule.name, "pull-request", words=words, passing=False)
 
@@ -197,7 +196,7 @@ class _Judgement:
         if len(people) < required.number:
             by = f" of {_those(required.by)}" if required.by else ""
             below = f" for changes below {_listed(required.paths)}" if required.paths else ""
-            words = f"it has {len(people)} of {count(required.number, 'approval')}{by}{below}; ask for more"
+            words = f"it has {len(people)} of {_counted(required.number)}{by}{below}; ask for more"
             yield Lack(rule.name, "approvals", state=f"{len(people)}/{required.number}", words=words)
 
     def _strategies(self, rule: Rule) -> Iterator[Lack]:
@@ -271,6 +270,10 @@ _VERDICTS: Final = {
 def strategy_name(strategy: MergeStrategy) -> str:
     """Return the name of a merge strategy as people read and write it."""
     return strategy.value or "none"
+
+
+def _counted(approvals: int) -> str:
+    return f"{approvals} approval{'' if approvals == 1 else 's'}"
 
 
 def _who(actor: Actor) -> str:

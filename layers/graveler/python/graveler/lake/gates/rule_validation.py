@@ -11,7 +11,6 @@ from graveler.history.names import MAX_REF_BYTES
 from graveler.lake.gates.statuses import MAX_NAME_BYTES
 from graveler.lake.text import utf8
 from graveler.model import RequiredApprovals, RequiredStatus, Rule
-from graveler.text.readable import count
 from graveler.tree.record import MAX_KEY_BYTES
 
 MAX_RULES: Final = 50
@@ -114,8 +113,8 @@ def _check_approvals(rule: Rule, required: RequiredApprovals) -> None:
     _check_paths(rule, required.paths)
     people = set(required.by)
     if people and len(people) < required.number and not any(map(_WILDCARDS.search, people)):
-        needed = count(required.number, "approval")
-        _refuse(rule, f"it needs {needed}, and only {', '.join(sorted(people))} can give them; name more people")
+        named = ", ".join(sorted(people))
+        _refuse(rule, f"it needs {required.number} approvals, and only {named} can give them; name more people")
 
 
 def _check_names(rules: Iterable[Rule]) -> None:
