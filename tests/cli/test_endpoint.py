@@ -272,7 +272,10 @@ def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working
 
 @pytest.mark.parametrize("words", [words for words in LOCAL if words != ("demo",)], ids=" ".join)
 def test_what_is_about_a_lake_of_ones_own_says_so(lake: Path, words: tuple[str, ...]) -> None:
-    arguments = {("gc", "undelete"): ["lake", "--since", "1d"], ("check", "run"): ["lakefs://lake/main"]}
+    arguments: dict[tuple[str, ...], list[str]] = {
+        ("gc", "undelete"): ["lake", "--since", "1d"],
+        ("check", "run"): ["lakefs://lake/main"],
+    }
     refused = run(*words, *arguments.get(words, []))
     assert (refused.code, refused.out) == (2, ""), refused
     assert "works only on the lake itself" in refused.err
