@@ -6,6 +6,7 @@ import pytest
 
 from graveler.errors import BusyError, NoChangesError, TurnKeptError
 from graveler.lake.gates.candidates import Candidates
+from graveler.lake.gates.reports import reports
 from graveler.model import CandidateState, Commit, RequiredStatus, Rule
 from graveler.storage.tables.port import Key
 from tests.lake.gates.support import candidates, guarded_world
@@ -169,3 +170,13 @@ def test_a_request_whose_process_died_in_its_checks_is_made_again() -> None:
     commit = world.repository().merge("dev", "main")
     states = {candidate.commit_id: candidate.state for candidate in candidates(world.main)}
     assert states == {left.commit_id: CandidateState.SUPERSEDED, commit.id: CandidateState.PUBLISHED}
+
+
+@pytest.mark.parametrize(("most", "states"), [(99, []), (1, ["failure"])])
+def test_a_rule_that_observes_runs_its_checks_after_the_publication(most: int, states: list[str]) -> None:
+    check = RequiredStatus("size", check={"kind": "limits", "most_objects": most})
+    world = guarded_world(Rule(name="observing", branches=("main",), statuses=(check,), observe=True))
+    commit = world.main.merge("dev", "main")
+    assert world.main.branch("main").commit_id == commit.id
+    lacks = [lack for report in reports(world.main.parts).results for lack in report.lacks]
+    assert [lack.state for lack in lacks] == states

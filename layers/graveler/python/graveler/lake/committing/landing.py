@@ -130,6 +130,7 @@ def land(
                 ) as turn:
                     result = _land_in_turn(repository, turn, guarded, passage, build, numbered, deadline)
                 if isinstance(result, Commit):
+                    passage.report_admitted()
                     return result
                 with suppress(HeadMovedError), passage.keeping_turn(result, ticket):
                     return passage.finish(result, partial(_publication, landing, numbered, result.commit))

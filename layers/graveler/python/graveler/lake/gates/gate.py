@@ -105,7 +105,8 @@ class GateKeeper:
         """The rules of the repository, as they were read last."""
         self.gate: Gate = gate_of(self.rules, kind, name)
         """Those that guard the name; falsy without any."""
-        self._admitted: tuple[Commit, tuple[Tree, Tree] | None, TreeStatuses] | None = None
+        self.admitted: tuple[Commit, Commit | None, tuple[Tree, Tree] | None, TreeStatuses] | None = None
+        """The commit that may be, or was, published, with the one before it, their trees, and the statuses that were judged."""
 
     def accept(self, settings: Settings) -> None:
         """Take the rules that were read just now, as :attr:`Intent.accept`. :class:`RuleError` if no verdict and no approval
@@ -143,14 +144,26 @@ class GateKeeper:
             self.run_checks(commit, head, definitions, lambda: None)
             statuses, lacks = self.judge(commit, trees)
         self.refuse(lacks)
-        self._admitted = commit, trees, statuses
+        self.admitted = commit, head, trees, statuses
         return [self.statuses.unchanged_check(statuses)]
 
     def report_admitted(self) -> None:
-        """Note what rules that only observe would have refused of the commit that was admitted, once the name was pointed at it.
-        No request without such rules."""
-        if self._admitted is not None:
-            self.report(*self._admitted)
+        """Report what rules that only observe would have refused of the commit to which the name points by now. Runs graveler's
+        own checks whose verdicts these rules miss. A failure fails nothing, since the name was changed. No request without such
+        rules."""
+        if self.admitted is None or not any(rule.observe for rule in self.gate.rules):
+            return
+        # Only where a rule observes.
+        from graveler.lake.gates.reports import report
+
+        commit, head, trees, statuses = self.admitted
+        with suppress(GravelerError):
+            lacks = self._observed(commit, trees, statuses)
+            if definitions := checks_of(self.gate, lacks):
+                self.run_checks(commit, head, definitions, lambda: None)
+                lacks = self._observed(commit, trees, self.statuses.read(commit.metarange))
+            if lacks:
+                report(self.repository, self.name, commit, lacks, self.kind)
 
     def admission(self, settings: Settings, commit: Callable[[], Commit] | None = None) -> Admission:
         """Return the leave to point a new name at a commit, or without one to remove the name, by the rules in these settings:
@@ -179,19 +192,10 @@ class GateKeeper:
         if lacks:
             raise RuleError(self.name, lacks, candidate)
 
-    def report(self, commit: Commit, trees: tuple[Tree, Tree] | None, statuses: TreeStatuses) -> None:
-        """Note what rules that only observe would have refused. The name was changed already, so a failure fails nothing."""
-        if not any(rule.observe for rule in self.gate.rules):
-            return
-        # Only where a rule observes.
-        from graveler.lake.gates.reports import report
-
+    def _observed(self, commit: Commit, trees: tuple[Tree, Tree] | None, statuses: TreeStatuses) -> tuple[Lack, ...]:
+        """Return what rules that only observe would refuse."""
         keys = {status.key_id for status in statuses.statuses}
-        with suppress(GravelerError):
-            counted = counting(self.repository.tables, keys)
-            lacks = observed(self.gate, self._terms(commit, trees), statuses, counted)
-            if lacks:
-                report(self.repository, self.name, commit, lacks, self.kind)
+        return observed(self.gate, self._terms(commit, trees), statuses, counting(self.repository.tables, keys))
 
     @property
     def log_words(self) -> str:

@@ -325,6 +325,7 @@ class Passage(GateKeeper):
                 statuses, lacks = self.judge(attempt.commit, attempt.trees)
                 if not lacks:
                     if (commit := self.publish(attempt, statuses, publication)) is not None:
+                        self.report_admitted()
                         return commit
                     continue
                 definitions = {} if checked else checks_of(self.gate, lacks)
@@ -386,7 +387,7 @@ class Passage(GateKeeper):
             if repository.refs.branch(self.name) == attempt.state:
                 return None
             raise
-        self.report(attempt.commit, attempt.trees, statuses)
+        self.admitted = attempt.commit, attempt.head, attempt.trees, statuses
         return attempt.commit
 
     def _previous(
