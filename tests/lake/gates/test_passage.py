@@ -258,3 +258,14 @@ def test_a_rule_that_is_set_while_a_name_is_made_counts() -> None:
         with pytest.raises(RuleError):
             getattr(world.repository(set_once), make)("new", "dev")
         assert set_once.reached
+
+
+def test_changes_are_held_no_longer_once_no_rule_guards_the_branch() -> None:
+    world = guarded_world()
+    put(world.main, {"c": "3"})
+    with pytest.raises(RuleError):
+        world.main.commit("main", "third")
+    set_rules(world.main)
+    commit = world.repository().commit("main", "another")
+    assert [entry.path for entry in world.main.list_objects(commit.id).results] == ["a", "c"]
+    assert [candidate.state for candidate in candidates(world.main)] == [CandidateState.WITHDRAWN]

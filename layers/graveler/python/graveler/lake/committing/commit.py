@@ -68,12 +68,12 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
             deadline = repository.deadlines.begin()
             try:
                 sealed = seal(repository, branch, operation, info.request_id, intent)
-            except ChangesHeldError:
+            except ChangesHeldError as held:
                 candidate = passage.resume()  # of an earlier call of this request
                 if candidate is not None:
                     with suppress(HeadMovedError):
                         return passage.finish(candidate, lambda: Publication(request_id=info.request_id))
-                if not passage.give_up(resumed=candidate is not None):
+                if not passage.give_up(resumed=candidate is not None) and not passage.end_unguarded(held.candidate):
                     raise
                 continue
             first_token = first_token or sealed.own_token

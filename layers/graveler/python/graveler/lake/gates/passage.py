@@ -203,6 +203,18 @@ class Passage(GateKeeper):
         self._candidates.end(row, CandidateState.SUPERSEDED, reason, self.repository.clock.now())
         return True
 
+    def end_unguarded(self, candidate: str) -> bool:
+        """End the candidate of this commit, which holds changes of the branch, if no rule guards that any more: nobody would wait
+        for its verdicts. Return False if a rule does, or a process works on it. One or two table reads and a write."""
+        if self.gate:
+            return False
+        row = self._candidates.find(candidate, self.repository.commits)
+        if self._is_at_work(row):
+            return False
+        reason = "no rule guards the branch any more, and another commit takes the changes"
+        self._candidates.end(row, CandidateState.WITHDRAWN, reason, self.repository.clock.now())
+        return True
+
     def prepare(
         self,
         state: BranchState,
