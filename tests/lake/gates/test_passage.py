@@ -269,3 +269,20 @@ def test_changes_are_held_no_longer_once_no_rule_guards_the_branch() -> None:
     commit = world.repository().commit("main", "another")
     assert [entry.path for entry in world.main.list_objects(commit.id).results] == ["a", "c"]
     assert [candidate.state for candidate in candidates(world.main)] == [CandidateState.WITHDRAWN]
+
+
+def test_what_was_refused_is_refused_again_without_another_candidate() -> None:
+    world = guarded_world()
+    put(world.main, {"c": "3"})
+    with pytest.raises(RuleError) as error:
+        world.main.commit("main", "third")
+    tree = world.main.commit_of(error.value.candidate)
+    post(world.main, tree, StatusState.FAILURE)
+    for _ in range(3):
+        with pytest.raises(RuleError, match="failed") as again:
+            world.repository().commit("main", "third")
+        assert again.value.candidate == tree.id
+    assert [candidate.state for candidate in candidates(world.main)] == [CandidateState.REFUSED]
+    post(world.main, tree)
+    commit = world.main.commit("main", "third")
+    assert world.main.branch("main").commit_id == commit.id

@@ -232,8 +232,8 @@ class Passage(GateKeeper):
         ``tokens`` are the branch's oldest sealed tokens, which the commit takes, with their outcomes: the candidate holds them.
 
         One table read, two if there is a previous one; one object write, one transaction. :class:`HeadMovedError` if another call
-        of the same request was faster; :class:`BusyError` if one is at work; :class:`RefNotFoundError` if a required commit has
-        expired; :class:`TooLateError`.
+        of the same request was faster; :class:`BusyError` if one is at work; :class:`RuleError` if the same was refused before;
+        :class:`RefNotFoundError` if a required commit has expired; :class:`TooLateError`.
         """
         repository, terms, tokens = self.repository, self.terms, tokens or {}
         now = repository.clock.now()
@@ -276,6 +276,7 @@ class Passage(GateKeeper):
             stored = repository.commits.get(previous.candidate.commit_id)
             return replace(attempt, commit=stored, row=previous, is_new=False)
         if previous is not None and previous.candidate.id != self.newest_id:
+            self._refuse_again(previous, candidate, attempt)
             self._wait_for(previous)
         self._candidates.check_room(candidate)
         deadline.check(f"{self.verb} on branch {self.name!r}")
@@ -466,13 +467,19 @@ class Passage(GateKeeper):
                 self._candidates.note_work(row, at_work=False)
 
     def _is_same(self, row: CandidateRow, candidate: Candidate) -> bool:
-        """Return whether an earlier candidate of the same request is what the request would make now."""
+        """Return whether an open candidate of the same request is what the request would make now."""
+        is_usable = row.in_progress and not self._is_over(row) and not self._is_at_work(row)
+        return is_usable and _is_alike(row.candidate, candidate)
+
+    def _refuse_again(self, row: CandidateRow, candidate: Candidate, attempt: Attempt) -> None:
+        """Raise :class:`RuleError` if what the request would make now was refused before, and what it lacked for good is lacking
+        still: a client that repeats it makes no new candidate. No request for others, else as :meth:`judge`."""
         earlier = row.candidate
-        same = all(
-            getattr(earlier, name) == getattr(candidate, name)
-            for name in ("head", "metarange", "source", "base", "lives", "tokens", "pull_request")
-        )
-        return same and row.in_progress and not self._is_over(row) and not self._is_at_work(row)
+        if earlier.state is not CandidateState.REFUSED or not _is_alike(earlier, candidate):
+            return
+        _, lacks = self.judge(replace(attempt.commit, id=earlier.commit_id), attempt.trees, attempt.statuses)
+        if any(not lack.passing for lack in lacks):
+            raise RuleError(self.name, lacks, earlier.commit_id)
 
     def _is_over(self, row: CandidateRow) -> bool:
         return self._candidates.over(row, self.repository.clock.now(), self.repository.leases) is not None
@@ -483,3 +490,9 @@ class Passage(GateKeeper):
     def _is_published(self, id_: str) -> bool:
         row = self._candidates.get(id_)
         return row is not None and row.candidate.state is CandidateState.PUBLISHED
+
+
+def _is_alike(candidate: Candidate, other: Candidate) -> bool:
+    """Return whether two candidates of one request bring the same tree to the same head, of the same branches."""
+    names = ("head", "metarange", "source", "base", "lives", "tokens", "pull_request")
+    return all(getattr(candidate, name) == getattr(other, name) for name in names)
