@@ -147,6 +147,7 @@ def test_a_candidate_is_listed_described_and_published(client: Client) -> None:
     assert (candidate["commit_id"], candidate["state"]) == (commit, "open")
     details = client("GET", f"{CANDIDATES}/{candidate['id']}").json()
     assert details["candidate"] == candidate
+    assert not {"key_id", "tokens", "lives"} & candidate.keys()
     assert [lack["name"] for lack in details["lacks"]] == ["dbt"]
     assert client("GET", f"{CANDIDATES}/x").status == 400
     assert client("GET", f"{CANDIDATES}/{'0' * 32}").status == 404

@@ -2,12 +2,14 @@
 
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
 from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
-from graveler.model import CandidateDetails, LakeRules, Rules, RuleTrial
+from graveler.model import Candidate, CandidateDetails, LakeRules, Rules, RuleTrial
 from graveler.requests.base import Permission
 from graveler.requests.committing import PublishCandidate, WithdrawCandidate
 from graveler.requests.setting_changes import SetRules
@@ -108,7 +110,7 @@ def list_candidates(call: Call, repository: str, query: AfterQuery) -> Response:
     """List candidates by ID: those that are open, and those that ended in the last 30 days."""
     page = call.lake.repository(repository).gates.candidates(query.after, query.limit)
     position = Pagination(page.next_after is not None, page.next_after or "", len(page.results))
-    return json_response(CandidateList(position, page.results))
+    return json_response(CandidateList(position, tuple(map(_shown, page.results))))
 
 
 @routes.get(
@@ -119,7 +121,8 @@ def list_candidates(call: Call, repository: str, query: AfterQuery) -> Response:
 )
 def get_candidate(call: Call, repository: str, candidate: str) -> Response:
     """Describe a candidate, and what it lacks now. It is named by its ID, or by its commit's."""
-    return json_response(call.lake.repository(repository).gates.candidate(candidate))
+    details = call.lake.repository(repository).gates.candidate(candidate)
+    return json_response(replace(details, candidate=_shown(details.candidate)))
 
 
 @routes.run(
@@ -141,6 +144,11 @@ def withdraw_candidate(call: Call, repository: str, request: WithdrawCandidate) 
     _require_branch(call, repository, request.candidate)
     call.run(repository, request)
     return no_content()
+
+
+def _shown(candidate: Candidate) -> Candidate:
+    """Return a candidate as readers see it: without its maker's key, and the table's names for what it holds."""
+    return replace(candidate, key_id="", tokens=(), lives=())
 
 
 def _require_branch(call: Call, repository: str, candidate: str) -> None:
