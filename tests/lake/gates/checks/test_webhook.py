@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
-from time import monotonic
 
 import pytest
 
@@ -151,9 +150,7 @@ def test_an_answer_of_megabytes_is_cut(hook: Hook) -> None:
 @pytest.mark.parametrize("behaviour", ["hang", "drip"])
 def test_a_server_that_hangs_is_an_error(hook: Hook, behaviour: str) -> None:
     hook.answer = getattr(hook, behaviour)
-    begun = monotonic()
     assert hook.verdict(seconds=1) == Verdict(ERROR, "hooks.test did not answer within 1 seconds")
-    assert monotonic() - begun < 20
     assert behaviour == "hang" or hook.dropped.wait(20), "the connection was ended"
 
 
