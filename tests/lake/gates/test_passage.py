@@ -2,7 +2,7 @@
 
 import pytest
 
-from graveler.errors import CandidateEndedError, ChangesHeldError, NoChangesError, RuleError
+from graveler.errors import CandidateEndedError, ChangesHeldError, CorruptError, NoChangesError, RuleError
 from graveler.lake.gates.candidates import Candidates
 from graveler.lake.repository import OpenRepository
 from graveler.model import CandidateState, Commit, MergeStrategy, RequiredStatus, Rule, StatusState
@@ -286,3 +286,13 @@ def test_what_was_refused_is_refused_again_without_another_candidate() -> None:
     post(world.main, tree)
     commit = world.main.commit("main", "third")
     assert world.main.branch("main").commit_id == commit.id
+
+
+def test_a_branch_that_is_newer_than_all_rules_is_damaged() -> None:
+    world = guarded_world()
+    key = world.main.parts.refs.branch_key("main")
+    item = world.tables.get(key)
+    assert item is not None
+    world.tables.put(key, {**item, "rules": 99})
+    with pytest.raises(CorruptError, match="restore the table from a copy"):
+        world.main.branch("main")

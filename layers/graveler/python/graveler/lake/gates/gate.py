@@ -113,10 +113,11 @@ class GateKeeper:
         could let this verb pass. No request."""
         if settings.rules == self.rules:
             return
-        self.rules, self.gate = settings.rules, gate_of(settings.rules, self.kind, self.name)
+        self.gate = gate_of(settings.rules, self.kind, self.name)
         if self.gate:
             lacks = judge(self.gate, self._terms(None, None), NO_STATUSES, frozenset())
             self.refuse([lack for lack in lacks if not lack.passing and lack.requirement != "status"])
+        self.rules = settings.rules  # at the end, so that rules which refuse are never taken for accepted ones
 
     def judge(
         self, commit: Commit, trees: tuple[Tree, Tree] | None, statuses: TreeStatuses | None = None

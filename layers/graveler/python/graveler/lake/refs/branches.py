@@ -39,6 +39,10 @@ RENAME_LEASE: Final = 6.0
 """Seconds for which a branch that is being renamed stays closed after the renaming process's last sign of life."""
 
 
+_READS: Final = 100
+"""The number of times that a branch is read which is newer than the rules that were read with it; then its item is damaged."""
+
+
 class Admission(msgspec.Struct, frozen=True):
     """The leave to point a branch or a tag at a commit: the conditions on which its rules were fulfilled, and the ``version`` of
     the rules that guard it, 0 if none does."""
@@ -110,12 +114,16 @@ class Branches:
     def _find(
         self, name: str, keys: Sequence[Key], intent: Intent | None
     ) -> tuple[BranchState | None, list[Item | None]]:
-        while True:
+        for _ in range(_READS):
             branch, repository, *items = self._tables.get_many([*self.keys(name), *keys])
             state = self._checked(name, branch, repository, intent)
             if state is None or not state.rules or state.rules <= _rules_version(repository):
                 return state, items
             # Else the repository was read before its rules changed, and the branch after it.
+        raise CorruptError(
+            f"the table's item of branch {name!r} names a later version of the rules than repository "
+            f"{self._repository.name!r} has; restore the table from a copy"
+        )
 
     def keys(self, name: str) -> tuple[Key, Key]:
         """Return the keys of branch and repository, for callers that read them together with other items, for :meth:`judge`."""
