@@ -66,12 +66,12 @@ def test_a_check_of_gravelers_own_runs_in_the_call() -> None:
 def test_a_candidate_that_lost_its_branch_is_checked_again_and_keeps_the_turn() -> None:
     world = limited_world()
     other = world.repository()
-    kept: list[TurnKeptError] = []
+    refusals: list[TurnKeptError] = []
 
     def try_another() -> None:
         with pytest.raises(TurnKeptError) as error:
             other.merge("dev1", "main")
-        kept.append(error.value)
+        refusals.append(error.value)
 
     slow = world.repository(
         When(
@@ -81,7 +81,7 @@ def test_a_candidate_that_lost_its_branch_is_checked_again_and_keeps_the_turn() 
     )
     commit = slow.merge("dev", "main", allow_empty=True)
     assert world.main.branch("main").commit_id == commit.id
-    assert kept[0].branch == "main"
+    assert refusals[0].branch == "main"
     other.merge("dev1", "main")
 
 

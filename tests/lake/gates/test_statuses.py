@@ -217,8 +217,8 @@ def test_the_newest_verdicts_about_commits_take_the_place_of_the_oldest() -> Non
     for number in range(3 * MAX_OF_PRINCIPAL):
         tree = store.post(TREE, [replace(status(created=NOW + number), commit_id=CommitID(f"{number:064}"))])
     assert [each.name for each in tree.statuses if not each.commit_id] == ["tree", "dbt"]
-    kept = [int(each.commit_id) for each in tree.statuses if each.commit_id]
-    assert kept == list(range(2 * MAX_OF_PRINCIPAL + 1, 3 * MAX_OF_PRINCIPAL))
+    numbers = [int(each.commit_id) for each in tree.statuses if each.commit_id]
+    assert numbers == list(range(2 * MAX_OF_PRINCIPAL + 1, 3 * MAX_OF_PRINCIPAL))
 
 
 def test_a_full_item_has_room_for_checks_of_graveler_and_fits_the_table() -> None:
@@ -226,11 +226,11 @@ def test_a_full_item_has_room_for_checks_of_graveler_and_fits_the_table() -> Non
     store = statuses(tables)
     for number in range(MAX_PRINCIPALS):
         store.post(TREE, [status(f"n{n}", principal=f"p{number}", description="d" * 1000) for n in range(16)])
-    own = [
+    checks = [
         Status(f"n{n}", StatusState.FAILURE, "d" * 1000, principal=GRAVELER, created=NOW)
         for n in range(MAX_OF_PRINCIPAL)
     ]
-    tree = store.post(TREE, own)
+    tree = store.post(TREE, checks)
     assert len(tree.statuses) == 16 * MAX_PRINCIPALS + MAX_OF_PRINCIPAL
     packed = (tables.get(store.key(TREE)) or {})["statuses"]
     assert isinstance(packed, bytes)

@@ -47,8 +47,8 @@ def test_secrets_are_masked_before_the_output_is_cut(checked: Checked) -> None:
     status = run(checked, f"printf '%s {HIDDEN}' \"$1\"; printf '%0490d' 0", "x" * 3000)
     assert HIDDEN[-10:] not in status.description, "not even its end"
     assert "***000" in status.description
-    others = run(checked, "echo key AKIAABCDEFGHIJKLMNOP of https://u:password@x/")
-    assert others.description == "key *** of https://***@x/"
+    foreign_secrets = run(checked, "echo key AKIAABCDEFGHIJKLMNOP of https://u:password@x/")
+    assert foreign_secrets.description == "key *** of https://***@x/"
 
 
 def test_a_command_and_its_children_end_in_time(checked: Checked, tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_output_without_end_is_bounded(checked: Checked) -> None:
 
 
 def test_an_entry_that_is_gone_and_a_program_that_is_not_there_are_errors(checked: Checked) -> None:
-    gone = checked.status("command", name="gone")
-    assert gone.state is ERROR
-    assert "no command 'gone' any more" in gone.description
+    missing = checked.status("command", name="gone")
+    assert missing.state is ERROR
+    assert "no command 'gone' any more" in missing.description
     settings = CheckSettings(commands={"it": ("/no/such/program",)})
     missing = checked.status("command", name="it", settings=settings)
     assert missing.state is ERROR
