@@ -1,5 +1,6 @@
 """Uploads in parts that the table records, and copies under conditions, over the API."""
 
+from graveler.lake.objects.upload_records import new_upload_id
 from tests.api.support import Client
 
 BRANCH = "/repositories/repo/branches/main"
@@ -24,9 +25,17 @@ def test_uploads_are_listed_by_path_and_time(call: Client) -> None:
         after = {"after": page["pagination"]["next_offset"], "after_id": listed[-1]}
         if not page["pagination"]["has_more"]:
             break
-    assert listed == ids[:3]
+    assert listed == [
+        *sorted(ids[:2]),
+        ids[2],
+    ]  # two of one path that begin in the same millisecond come in the order of their IDs
     assert [upload["path"] for upload in call("GET", UPLOADS, {"after": "a/1"}).json()["results"]] == ["a/2", "b"]
     assert call("GET", "/repositories/repo/branches/none/uploads").status == 404
+
+
+def test_the_ids_of_uploads_sort_by_the_millisecond_of_their_beginning() -> None:
+    ids = [new_upload_id(1_700_000_000 + number / 500) for number in range(100)]
+    assert ids == sorted(ids)
 
 
 def test_an_upload_is_continued_by_its_id(call: Client) -> None:

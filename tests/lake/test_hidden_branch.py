@@ -12,6 +12,7 @@ from graveler.errors import InvalidError, RefNotFoundError
 from graveler.history.owners import Owners
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.refs.hidden_branch import hidden_branch, lease_kept
+from graveler.requests.base import Request
 from tests.lake.support import World
 from tests.support.instruments import Fault
 from tests.support.patience import PATIENCE
@@ -56,16 +57,16 @@ def test_a_lease_is_renewed_until_the_block_ends_whatever_fails_meanwhile(world:
 def test_who_finds_no_lease_any_more_stops_asking_and_lets_the_block_find_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, renew = threading.Event(), world.main.renew_branch
+    looked_up, run = threading.Event(), world.main.run
 
-    def renew_when_found(name: str, owner: str) -> None:
-        found.wait(PATIENCE)
-        renew(name, owner)
+    def run_when_looked_up(request: Request[None]) -> None:
+        looked_up.wait(PATIENCE)
+        run(request)
 
-    monkeypatch.setattr(world.main, "renew_branch", renew_when_found)
+    monkeypatch.setattr(world.main, "run", run_when_looked_up)
     with lease_kept(world.main, "gone", "me", seconds=0.001):
         [keeper] = [thread for thread in threading.enumerate() if thread.name == "graveler-transaction"]
-        found.set()
+        looked_up.set()
         keeper.join()
 
 
