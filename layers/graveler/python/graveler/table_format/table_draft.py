@@ -1,0 +1,94 @@
+"""A table's metadata while a commit changes them: a copy of what changes, and notes about what was added."""
+
+from typing import Any
+
+from graveler.errors import InvalidError
+from graveler.table_format.plain_documents import Document
+
+
+class TableDraft:
+    """Metadata under change. ``fields`` is a copy of the base's top level; lists and maps in it are copied when they change
+    first, and what is in these is replaced as a whole. So the base stays as it is, and a change costs what it changes.
+
+    ``is_new`` says that the base is an empty table, ``time_ms`` is the time of the commit, ``updated_ms`` the latest time that a
+    snapshot of the commit has, which goes before it.
+    """
+
+    def __init__(self, base: Document, time_ms: int, is_new: bool) -> None:
+        self.fields = dict(base)
+        self.is_new = is_new
+        self.time_ms = time_ms
+        self.base_time_ms: int = base["last-updated-ms"] or 0
+        self.updated_ms: int | None = None
+        self.changed = False
+        self.rebound = False
+        """Whether the current schema, the default spec or the default sort order is another one."""
+        self.added_ids: dict[str, list[int]] = {"schemas": [], "partition-specs": [], "sort-orders": []}
+        self.last_added: dict[str, int | None] = dict.fromkeys(self.added_ids)
+        self.added_snapshots: dict[int, Document] = {}
+        self.main_snapshots: list[int] = []
+        """The snapshots of this commit that were current in it, in their order."""
+        self.removed_snapshots = False
+        self._copied: set[str] = set()
+
+    @property
+    def version(self) -> int:
+        """The format version."""
+        version: int = self.fields["format-version"]
+        return version
+
+    def put(self, name: str, value: object) -> None:
+        """Set a field of the top level, and note the change if it had another value."""
+        if self.fields.get(name) != value:
+            self.fields[name] = value
+            self.changed = True
+
+    def change_list(self, name: str) -> list[Any]:
+        """Return a list of the top level for a change: a copy, the same one each time."""
+        if name not in self._copied:
+            self.fields[name] = list(self.fields.get(name) or ())
+            self._copied.add(name)
+        self.changed = True
+        items: list[Any] = self.fields[name]
+        return items
+
+    def change_map(self, name: str) -> dict[str, Any]:
+        """Return a map of the top level for a change: a copy, the same one each time."""
+        if name not in self._copied:
+            self.fields[name] = dict(self.fields.get(name) or {})
+            self._copied.add(name)
+        self.changed = True
+        items: dict[str, Any] = self.fields[name]
+        return items
+
+    def replace_list(self, name: str, items: list[Any]) -> None:
+        """Set a list of the top level, which nobody else holds."""
+        self.fields[name] = items
+        self._copied.add(name)
+        self.changed = True
+
+    def note_added(self, name: str, part_id: int) -> None:
+        """Note that a part was added to a list: -1 means the last one from now on."""
+        self.added_ids[name].append(part_id)
+        self.last_added[name] = part_id
+
+    def note_reused(self, name: str, part_id: int) -> None:
+        """Note that an added part equals one of a list. -1 means that one, if it is of this commit, else nothing."""
+        self.last_added[name] = part_id if part_id in self.added_ids[name] else None
+
+    def resolve_id(self, name: str, part_id: int, words: str) -> int:
+        """Return the ID that an update names: -1 is the last added part of a list."""
+        if part_id != -1:
+            return part_id
+        last = self.last_added[name]
+        if last is None:
+            raise InvalidError(f"Cannot set last added {words}: no {words} has been added; name its ID, or add one")
+        return last
+
+    def note_time(self, time_ms: int) -> None:
+        """Note the time of a snapshot that is added or set in this commit."""
+        self.updated_ms = time_ms if self.updated_ms is None else max(self.updated_ms, time_ms)
+
+    def commit_time_ms(self) -> int:
+        """Return ``last-updated-ms`` of the result: never before the base's, since readers refuse logs that go back in time."""
+        return max(self.base_time_ms, self.time_ms if self.updated_ms is None else self.updated_ms)
