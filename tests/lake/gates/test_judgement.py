@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from graveler.lake.gates.checks.definitions import check_digest
 from graveler.lake.gates.judgement import Gate, Terms, gate_of, judge, observed
 from graveler.lake.gates.statuses import GRAVELER, TreeStatuses
 from graveler.lake.refs.hidden_branch import hidden_name
@@ -31,7 +32,7 @@ from graveler.model import (
 )
 
 NOW = 1_000_000
-TREE = MetarangeName("tree")
+TREE, BASE = MetarangeName("tree"), MetarangeName("base")
 COMMIT = Commit(CommitID("c" * 64), (), TREE, "ann", "", NOW, 2, "operation")
 SUCCESS, FAILURE, ERROR, PENDING = StatusState.SUCCESS, StatusState.FAILURE, StatusState.ERROR, StatusState.PENDING
 KEYS = frozenset({"", "key-ann", "key-bot"})
@@ -52,6 +53,7 @@ def terms(*, touched: Sequence[str] = (), **changes: Any) -> Terms:
         actor=actor,
         now=NOW,
         commit=COMMIT,
+        base=BASE,
         touched=lambda prefixes: any(prefix in touched for prefix in prefixes),
     )
     return replace(usual, **changes)
@@ -68,6 +70,7 @@ def rule(**changes: Any) -> Rule:
 
 QUALITY = RequiredStatus("quality", posters=("bot*",))
 CHECK = RequiredStatus("rows", check={"kind": "sql"})
+OF_TREE, OF_CHANGE = (check_digest({"kind": "sql"}, base) for base in (None, BASE))
 
 
 # Which rules match
@@ -126,6 +129,7 @@ statuses = st.lists(
         created=st.just(NOW - 10),
         expires=st.sampled_from([0, NOW - 1, NOW, NOW + 1]),
         commit_id=st.sampled_from([CommitID(""), COMMIT.id, CommitID("d" * 64)]),
+        check=st.sampled_from(["", OF_TREE, OF_CHANGE]),
     ),
     max_size=6,
 )
@@ -133,7 +137,7 @@ statuses = st.lists(
 
 @given(statuses)
 def test_the_newest_status_that_counts_decides_unless_another_poster_says_failure(posted: list[Status]) -> None:
-    """Of those of the right name, poster and commit, by a credential that counts, and not expired."""
+    """Of those of the right name, poster, commit and check, by a credential that counts, and not expired."""
 
     def counts(status: Status) -> bool:
         return (
@@ -143,7 +147,8 @@ def test_the_newest_status_that_counts_decides_unless_another_poster_says_failur
         )
 
     quality = [s for s in posted if s.name == "quality" and s.principal.startswith("bot") and counts(s)]
-    rows = [s for s in posted if s.name == "rows" and s.principal == GRAVELER and not s.key_id and counts(s)]
+    own = [s for s in posted if s.principal == GRAVELER and not s.key_id and counts(s)]
+    rows = [s for s in own if s.name == "rows" and s.check == (OF_CHANGE if s.commit_id else OF_TREE)]
     for required, verdicts in ((QUALITY, quality), (CHECK, rows)):
         result = lacks(rule(statuses=(required,)), *posted)
         state = verdicts[-1].state if verdicts else None

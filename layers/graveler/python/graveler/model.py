@@ -222,8 +222,9 @@ class StatusState(str, Enum):
 
 class Status(Struct, frozen=True, omit_defaults=True):
     """A verdict about a tree, under a ``name``. With ``commit_id``, it is about that commit, and not about others with its tree.
-    ``principal`` is who posted it, with the credential ``key_id``, empty for checks that graveler ran. ``created`` and
-    ``expires`` in Unix seconds; 0 never expires."""
+    ``principal`` is who posted it, with the credential ``key_id``, empty for checks that graveler ran. Of these, ``check`` is the
+    digest of the check, and for a verdict about a commit of the tree that it was compared with. ``created`` and ``expires`` in
+    Unix seconds; 0 never expires."""
 
     name: str
     state: StatusState
@@ -235,6 +236,7 @@ class Status(Struct, frozen=True, omit_defaults=True):
     created: int = 0
     expires: int = 0
     commit_id: CommitID = CommitID("")
+    check: str = ""
 
 
 class CandidateState(str, Enum):

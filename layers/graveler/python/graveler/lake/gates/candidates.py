@@ -118,7 +118,7 @@ class Candidates:
         :class:`InvalidError` for another name."""
         if not is_hex(name) or len(name) not in (_ID_DIGITS, 2 * _ID_DIGITS):
             raise InvalidError(
-                f"{name!r} is not a candidate: give its ID (32 hex digits), or the whole ID of its commit (64)"
+                f"{name[:80]!r} is not a candidate: give its ID (32 hex digits), or the whole ID of its commit (64)"
             )
         row = self.get(name if len(name) == _ID_DIGITS else commits.get(CommitID(name)).operation)
         if row is None:

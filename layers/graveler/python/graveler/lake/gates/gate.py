@@ -218,6 +218,7 @@ class GateKeeper:
             verb=self.verb,
             actor=terms.actor,
             commit=commit,
+            base=MetarangeName("") if trees is None else trees[0].name(),
             strategies=terms.strategies,
             touched=changes_below,
             approvals=None if terms.approvals is None else tuple(terms.approvals()),

@@ -17,7 +17,7 @@ from graveler.lake.gates.touched import touched
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.state_reader import at_least_one
 from graveler.lake.settings.change import read_settings
-from graveler.model import Actor, Candidate, CandidateDetails, Page, Rule, RuleReport, Rules, RuleTrial
+from graveler.model import Actor, Candidate, CandidateDetails, MetarangeName, Page, Rule, RuleReport, Rules, RuleTrial
 
 
 class GateReader:
@@ -46,11 +46,11 @@ class GateReader:
         gate = gate_of(in_force, kind, name)
         commit = parts.commits.get(resolve(ref, parts.refs, parts.commits).commit_id)
         named = parts.refs.branch(name) if kind == "branch" else parts.refs.tag(name)
+        head = None if named is None else parts.commits.get(named.commit_id)
 
         def changes_below(prefixes: Sequence[str]) -> bool:
-            if named is None:
+            if head is None:
                 return True
-            head = parts.commits.get(named.commit_id)
             before, after = parts.trees.load_many([head.metarange, commit.metarange])
             return touched(before, after, prefixes)
 
@@ -63,6 +63,7 @@ class GateReader:
             actor=Actor(),
             now=parts.clock.now(),
             commit=commit,
+            base=MetarangeName("") if head is None else head.metarange,
             touched=changes_below,
             approvals=(),
         )

@@ -4,10 +4,10 @@ Nothing here sends a request: the rules, the statuses, the approvals and the cre
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -18,6 +18,7 @@ from graveler.model import (
     Lack,
     MergeStrategies,
     MergeStrategy,
+    MetarangeName,
     MovedHead,
     RequiredApprovals,
     RequiredStatus,
@@ -80,7 +81,8 @@ class Terms(Struct, frozen=True, kw_only=True):
     A commit that is not built yet is None: then statuses are not judged, nor what depends on the paths that change.
 
     ``now`` is in Unix seconds. ``strategies`` are those of a merge, a revert or a cherry-pick; None if the verb merges nothing.
-    ``touched`` returns whether the commit changes anything below one of some prefixes. ``approvals`` are the valid ones of the
+    ``base`` is the tree that the name has now, empty for a new name; ``touched`` returns whether the commit changes anything of
+    it below one of some prefixes. ``approvals`` are the valid ones of the
     pull request: of this commit's source, base and strategies, and not by the author of the request or of any of its commits;
     None without a pull request. ``direct``: the verb does not bring commits of elsewhere. ``rollback``: the branch had this tree,
     and it passed then. ``bypass`` is the reason for which the actor asks to pass by the rules."""
@@ -91,6 +93,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     actor: Actor
     now: float
     commit: Commit | None
+    base: MetarangeName = MetarangeName("")
     strategies: MergeStrategies | None = None
     touched: Callable[[Sequence[str]], bool]
     approvals: Sequence[Approval] | None = None
@@ -253,11 +256,20 @@ class _Judgement:
             return f"{status.principal!r} posted one, and may not"
         if status.commit_id and status.commit_id != commit.id:
             return f"that of {status.by or status.principal!r} is about commit {status.commit_id[:16]}, and not about this one"
+        if is_own and required.check is not None and not self._is_about(required.check, status):
+            return "that of graveler is of an earlier definition of the check, or compares the commit with another one"
         if status.key_id and status.key_id not in self._counting:
             return f"that of {status.principal!r} counts no more, since its key or rule was revoked"
         if not is_current(status, self._terms.now):
             return f"that of {status.principal!r} expired on {_time(status.expires)}"
         return ""
+
+    def _is_about(self, check: Mapping[str, Any], status: Status) -> bool:
+        """Return whether this very check gave the verdict, and if it reads what a commit changes, about the same base."""
+        # Only where a rule names a check.
+        from graveler.lake.gates.checks.definitions import check_digest
+
+        return status.check == check_digest(check, self._terms.base if status.commit_id else None)
 
 
 _VERDICTS: Final = {

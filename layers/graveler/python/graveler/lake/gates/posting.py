@@ -60,8 +60,8 @@ def statuses_of(repository: RepositoryParts, commit: Commit) -> tuple[Status, ..
 
 
 def _shown(status: Status) -> Status:
-    """Return a status without the ID of its poster's key, which is an admin's business."""
-    return replace(status, key_id="")
+    """Return a status without the ID of its poster's key, which is an admin's business, and the digest of its check."""
+    return replace(status, key_id="", check="")
 
 
 def _state(state: StatusState | str) -> StatusState:

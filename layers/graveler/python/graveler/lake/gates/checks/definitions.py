@@ -5,6 +5,7 @@ A definition names nothing that runs: commands and Lambda functions are entries 
 """
 
 from collections.abc import Mapping
+from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any, Final, TypeAlias, get_args
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from msgspec import Struct
 
 from graveler.errors import UNREADABLE, InvalidError
 from graveler.lake.gates.checks.check_settings import CheckSettings
+from graveler.model import MetarangeName
 from graveler.system.extras import not_installed
 from graveler.values.data_files import is_data
 from graveler.values.globs import beginning, matches
@@ -337,6 +339,13 @@ def reads_of(definition: Definition) -> Reads:
 
 _decode: Final = msgspec.json.Decoder(Definition).decode
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+def check_digest(document: Mapping[str, Any], base: MetarangeName | None) -> str:
+    """Return the digest of a check, as a rule has it, for the status with its verdict. ``base`` is the tree with which the
+    candidate is compared, empty for none; None for a check that reads nothing else than the candidate's tree."""
+    text = _encode([VERSIONS.get(str(document.get("kind")), 0), document, base])
+    return sha256(text).hexdigest()[:32]
 
 
 def definition_of(document: Mapping[str, Any]) -> Definition:

@@ -31,6 +31,7 @@ from graveler.lake.gates.checks.definitions import (
     SchemaCheck,
     SqlCheck,
     WebhookCheck,
+    check_digest,
     definition_of,
     reads_of,
 )
@@ -39,7 +40,7 @@ from graveler.lake.gates.checks.outcomes import CheckOutcomes, Claim
 from graveler.lake.gates.checks.verdicts import Verdict, bounded
 from graveler.lake.gates.statuses import GRAVELER
 from graveler.lake.parts import RepositoryParts
-from graveler.model import Commit, CommitID, Status, StatusState
+from graveler.model import Commit, CommitID, MetarangeName, Status, StatusState
 
 _PAUSE: Final = 1.0
 """Seconds between two questions whether to go on."""
@@ -88,20 +89,20 @@ def run_checks(
             try:
                 definition = definition_of(document)
             except InvalidError as error:  # set by a later version
-                statuses[name] = _status(
-                    name, _bounded(Verdict(StatusState.ERROR, str(error)), source), source, of_tree=False
-                )
+                verdict = _bounded(Verdict(StatusState.ERROR, str(error)), source)
+                statuses[name] = _status(name, document, verdict, source, of_tree=False)
                 continue
             reads = reads_of(definition)
             verdict = _verdict(name, definition, reads, source, outcomes)
-            statuses[name] = _status(name, verdict, source, of_tree=reads.of_tree)
+            statuses[name] = _status(name, document, verdict, source, of_tree=reads.of_tree)
     except _StoppedError as stopped:
         raise stopped.reason from None
     return statuses
 
 
-def _status(name: str, verdict: Verdict, source: CheckInput, *, of_tree: bool) -> Status:
-    """Return a verdict as a status."""
+def _status(name: str, document: Mapping[str, Any], verdict: Verdict, source: CheckInput, *, of_tree: bool) -> Status:
+    """Return the verdict of the check in this document as a status."""
+    base = MetarangeName("") if source.base is None else source.base.metarange
     return Status(
         name,
         verdict.state,
@@ -111,6 +112,7 @@ def _status(name: str, verdict: Verdict, source: CheckInput, *, of_tree: bool) -
         principal=GRAVELER,
         created=int(source.repository.clock.now()),
         commit_id=CommitID("") if of_tree else source.candidate.id,
+        check=check_digest(document, None if of_tree else base),
     )
 
 
