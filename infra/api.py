@@ -75,9 +75,18 @@ DUTIES: Final = {
         buckets=_LISTED,
         sealing=_OPEN,
         reads_trees=False,  # it asks a queue
+        runs_checks=True,
     ),
-    "commit": Duty("commit", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, KeyRights.READ, sealing=_OPEN),
-    "merge": Duty("merge, revert, cherry-pick", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, KeyRights.READ, sealing=_OPEN),
+    "commit": Duty("commit", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, KeyRights.READ, sealing=_OPEN, runs_checks=True),
+    "merge": Duty(
+        "merge, revert, cherry-pick",
+        WRITE_TABLE,
+        READ_OBJECTS,
+        PUT_OBJECTS,
+        KeyRights.READ,
+        sealing=_OPEN,
+        runs_checks=True,
+    ),
     "diff": Duty("differences, summaries, blame, checks", READ_TABLE, READ_OBJECTS, keys=KeyRights.READ, sealing=_OPEN),
     "maintain": Duty(
         "dumps, garbage collection, and the clean-up of what commits leave behind",

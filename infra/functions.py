@@ -1,5 +1,6 @@
 """The functions: one for each verb, each with a role that may do what it does and nothing else."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,6 +17,7 @@ from aws_cdk import aws_stepfunctions as states
 from constructs import Construct
 
 from infra.acknowledged import acknowledge, acknowledge_wildcards
+from infra.check_settings import Checks
 from infra.encryption import DECRYPT, former_keys, through
 from infra.foreign_buckets import ForeignBuckets
 from infra.foreign_places import Rights, metadata_of
@@ -64,6 +66,9 @@ class Duty:
     reads_trees: bool = True
     """Whether files of trees are worth keeping near it. Then it is in the network of the shared cache, if there is one, and
     reaches nothing but S3, DynamoDB and Step Functions."""
+
+    runs_checks: bool = False
+    """Whether it changes what branches and tags point to, and so runs the checks of their rules."""
 
     @property
     def writes_objects(self) -> bool:
@@ -217,6 +222,11 @@ class Functions(Construct):
             "GRAVELER_CACHE": "/tmp/cache",
             "GRAVELER_CACHE_BYTES": str(_cache_bytes(settings)),
             **({} if network is None else {"GRAVELER_SHARED_CACHE": MOUNT}),
+            **(
+                {"GRAVELER_CHECKS": json.dumps(settings.checks.document)}
+                if duty.runs_checks and settings.checks
+                else {}
+            ),
             "POWERTOOLS_SERVICE_NAME": verb,
             "POWERTOOLS_METRICS_NAMESPACE": settings.name,
         }
@@ -259,6 +269,8 @@ class Functions(Construct):
                     conditions={"StringEquals": {"kms:EncryptionContext:graveler:table": self._table.table_name}},
                 )
             )
+        if duty.runs_checks:
+            statements += check_rights(self._settings.checks)
         statements += needs.statements
         statements += self._encryption_rights(duty, needs)
         if duty.buckets:
@@ -377,6 +389,16 @@ def read_seconds(seconds: int) -> int:
 def _cache_bytes(settings: Settings) -> int:
     """Three quarters of /tmp: the rest is for files that are being written."""
     return settings.scratch * 3 // 4 << 20
+
+
+def check_rights(checks: Checks) -> list[iam.PolicyStatement]:
+    """The rights to call the functions, and to read the secrets, that rules may name."""
+    named = (("lambda:InvokeFunction", checks.lambdas), ("secretsmanager:GetSecretValue", checks.secrets))
+    return [
+        iam.PolicyStatement(actions=[action], resources=sorted(set(entries.values())))
+        for action, entries in named
+        if entries
+    ]
 
 
 def start(machine: states.IStateMachine) -> iam.PolicyStatement:

@@ -46,6 +46,7 @@ DUTY: Final = Duty(
     PUT_OBJECTS,
     seconds=SECONDS,
     reads_trees=False,  # it asks its queues
+    runs_checks=True,
 )
 
 

@@ -57,7 +57,18 @@ _ELSEWHERE: Final = (
 COMMAND_LINE: Final = ("typer", "rich", "tomlkit")
 """Libraries of the plain installation that only the command line needs."""
 
-_SERVICES: Final = ("dynamodb", "kms", "s3", "sqs", "secretsmanager", "stepfunctions", "sts", "sso", "sso-oidc")
+_SERVICES: Final = (
+    "dynamodb",
+    "kms",
+    "lambda",
+    "s3",
+    "sqs",
+    "secretsmanager",
+    "stepfunctions",
+    "sts",
+    "sso",
+    "sso-oidc",
+)
 _DROPPED: Final = (
     "bin",
     "**/__pycache__",

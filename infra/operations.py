@@ -20,7 +20,9 @@ from infra.state_machine import STEP_SECONDS, definition
 from infra.stateful import lake_table
 from infra.table_rights import WRITE_TABLE
 
-DUTY: Final = Duty("steps of long operations", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, seconds=STEP_SECONDS)
+DUTY: Final = Duty(
+    "steps of long operations", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, seconds=STEP_SECONDS, runs_checks=True
+)
 
 
 class OperationsStack(Stack):

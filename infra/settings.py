@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from infra.check_settings import SECRET, Checks, parsed_checks
 from infra.emr import DEFAULT_QUOTA, DRIVER_CPUS, RELEASES, TESTED_RELEASE, executors_of_a_job
 
 PREFIX: Final = "graveler"
@@ -120,6 +121,8 @@ class Settings:
     """Jobs by the clock, by names of letters and digits."""
     api_connection: str = ""
     """The ARN of an EventBridge connection with an access key: flows of Spark jobs call the API by it."""
+    checks: Checks = field(default_factory=Checks)
+    """What rules may name in their checks: functions of Lambda, secrets of webhooks, private hosts."""
     aws_login: tuple[str, ...] = ()
     """Names that clients sign to log in by AWS, as whoever rules let in; ``endpoint`` is the API's own host name."""
     domain: str = ""
@@ -208,6 +211,7 @@ class Settings:
                     f"{name} {getattr(self, name)} must be {new_table:,} to 10,000,000, or 0: a new table takes that many anyhow"
                 )
         self._check_executors()
+        self._check_checks()
         self._check_buckets()
         if self.encryption_key not in ("", OWN_KEY) and not _KEY.fullmatch(self.encryption_key):
             raise SettingsError(
@@ -275,7 +279,7 @@ class Settings:
             )
         if self.sealing_key and not self.table:
             raise SettingsError("sealing_key is given, but no table whose secrets it sealed; name one, or leave it out")
-        if self.first_key and not _SECRET.fullmatch(self.first_key):
+        if self.first_key and not SECRET.fullmatch(self.first_key):
             raise SettingsError(
                 f"first_key {self.first_key!r} must be the whole ARN of a secret: arn:aws:secretsmanager:…:secret:…-AbCdEf"
             )
@@ -405,11 +409,19 @@ class Settings:
                     )
             object.__setattr__(self, name, places)
         lists = (self.data_buckets, self.import_buckets, self.ingest_buckets, self.aws_login)
-        chars = sum(len(name) + 1 for names in lists for name in names)
+        chars = sum(len(name) + 1 for names in lists for name in names) + self.checks.chars
         if chars > _NAME_CHARS:
             raise SettingsError(
-                f"data_buckets, import_buckets, ingest_buckets and aws_login have {chars:,} characters together; {_NAME_CHARS:,} "
-                "fit into what a function may be told"
+                f"data_buckets, import_buckets, ingest_buckets, checks and aws_login have {chars:,} characters together; "
+                f"{_NAME_CHARS:,} fit into what a function may be told"
+            )
+
+    def _check_checks(self) -> None:
+        if problem := self.checks.problem():
+            raise SettingsError(f"checks: {problem}")
+        if self.checks and self.shared_cache:
+            raise SettingsError(
+                "checks and shared_cache exclude each other: functions with the shared cache reach no function and no webhook"
             )
 
     def _check_executors(self) -> None:
@@ -449,9 +461,6 @@ OWN_KEY: Final = "own"
 """As ``encryption_key``: a key that the deployment makes."""
 _KEY: Final = re.compile(r"arn:[^:]+:kms:[^:]+:[^:]*:key/[\w-]+")
 _CONNECTION: Final = re.compile(r"arn:[^:]+:events:[^:]+:[^:]*:connection/[.\w-]+/[\w-]+")
-_SECRET: Final = re.compile(r"arn:[^:]+:secretsmanager:[^:]+:[^:]*:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}")
-"""A whole one: policies match no ARN without the six characters that Secrets Manager adds
-(https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_iam-permissions.html)."""
 _POLICY: Final = re.compile(r"arn:[^:]+:iam::[^:]*:policy/[\w+=,.@/-]+")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _KMS_KEYS: Final = 20
@@ -547,6 +556,11 @@ def _parsed(name: str, default: object, value: Any) -> Any:
         raise SettingsError(f"{name} null: leave the setting out to have its default")
     if name == "spark_jobs":
         return _parsed_jobs(value)
+    if name == "checks":
+        try:
+            return parsed_checks(value)
+        except ValueError as error:
+            raise SettingsError(f"checks cannot be read: {error}") from None
     if isinstance(default, bool):
         said = str(value).lower()
         if said not in ("true", "false"):

@@ -129,7 +129,18 @@ EASTERN: Final = "arn:aws-nowhere:acm:us-east-1:000000000000:certificate/0b1f7a3
 WEB_ACL: Final = "arn:aws-nowhere:wafv2:us-east-1:000000000000:global/webacl/lake/0b1f7a3e"
 
 
+CHECKS: Final[dict[str, Any]] = {
+    "lambdas": {
+        "quality": "arn:aws-nowhere:lambda:nowhere:000000000000:function:quality",
+        "schema": "arn:aws-nowhere:lambda:nowhere:000000000000:function:schema:live",
+    },
+    "secrets": {"hooks": "arn:aws-nowhere:secretsmanager:nowhere:000000000000:secret:Hooks-AbCdEf"},
+    "private_hosts": ["hooks.internal:8080"],
+}
+"""What rules may name in their checks."""
+
 OTHER: Final[dict[str, Any]] = {
+    "checks": CHECKS,
     "snap_start": ["read", "write", "commit", "merge", "operate"],
     "provisioned": ["diff=2", "maintain=1", "ingest=3"],
     "domain": DOMAIN,

@@ -376,7 +376,9 @@ def test_more_buckets_than_a_function_may_be_told_are_refused() -> None:
         read_settings({"graveler:data_buckets": names}.get)
     assert read_settings({"graveler:data_buckets": ",".join(LONG_NAMES)}.get).data_buckets == LONG_NAMES
     login = {"graveler:data_buckets": names[:2300].rpartition(",")[0], "graveler:aws_login": "x" * 256}
-    with pytest.raises(SettingsError, match=r"ingest_buckets and aws_login have 2,\d+ characters together; 2,400 fit"):
+    with pytest.raises(
+        SettingsError, match=r"ingest_buckets, checks and aws_login have 2,\d+ characters together; 2,400 fit"
+    ):
         read_settings(login.get)
 
 

@@ -11,6 +11,7 @@ from botocore.exceptions import EndpointConnectionError
 from botocore.session import get_session
 from botocore.stub import Stubber
 
+from infra.check_settings import Checks
 from infra.deployed import METADATA, DeployedStacks, check_settings, left_out
 from infra.settings import Settings, SettingsError, SparkJob, check_context, read_file, read_settings, settings_path
 
@@ -163,6 +164,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "kms_keys": {"kms_keys": (KEY,)},
     "spark_jobs": {"spark": True, "spark_jobs": {"nightly": SparkJob("rate(1 hour)", "gc", ("--repository", "sales"))}},
     "api_connection": {"api_connection": f"arn:aws:events:{REGION}:{ACCOUNT}:connection/graveler/id"},
+    "checks": {"checks": Checks(private_hosts=("hooks.internal",))},
     "aws_login": {"aws_login": ("endpoint",)},
     "domain": NAMED,
     "certificate": NAMED,

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from infra.feature_flags import feature_flags
-from tests.infra.conftest import CERTIFICATE, DOMAIN, EASTERN, ENCRYPTION_KEY, KMS_KEY, LONG_NAMES, SPARK_JOBS, WEB_ACL
+from tests.infra.conftest import (
+    CERTIFICATE,
+    CHECKS,
+    DOMAIN,
+    EASTERN,
+    ENCRYPTION_KEY,
+    KMS_KEY,
+    LONG_NAMES,
+    SPARK_JOBS,
+    WEB_ACL,
+)
 from tests.infra.tools import PYTHON, environment, policies, resources, synthesise, templates
 
 pytestmark = pytest.mark.ci
@@ -269,6 +279,26 @@ def test_who_hands_over_may_start_executions_and_nothing_else_of_them(default: T
                     assert statement["Action"] == "states:StartExecution"
                     started.add(re.sub("Policy.*", "", name))
     assert started == {f"Functions{verb}" for verb in ("Write", "Commit", "Merge", "Maintain", "Ingest")}
+
+
+def test_who_runs_checks_may_call_what_rules_may_name_and_nobody_else(default: Templates, other: Templates) -> None:
+    rights: dict[str, set[str]] = {}
+    for template in other.values():
+        for logical, policy in resources(template, "AWS::IAM::Policy").items():
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+                named = [statement["Resource"]] if isinstance(statement["Resource"], str) else statement["Resource"]
+                for arn in set(map(str, named)) & {*CHECKS["lambdas"].values(), *CHECKS["secrets"].values()}:
+                    assert statement["Action"] in ("lambda:InvokeFunction", "secretsmanager:GetSecretValue")
+                    rights.setdefault(arn, set()).add(logical.removeprefix("Functions").partition("Policy")[0])
+    gated = {"Commit", "Merge", "Write", "Operate", "Ingest"}
+    assert rights == dict.fromkeys((*CHECKS["lambdas"].values(), *CHECKS["secrets"].values()), gated)
+    for deployment, documents in ((default, {}), (other, dict.fromkeys(gated, CHECKS))):
+        assert {
+            function["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"].capitalize(): json.loads(text)
+            for template in deployment.values()
+            for function in resources(template, "AWS::Lambda::Function").values()
+            if (text := function["Properties"].get("Environment", {}).get("Variables", {}).get("GRAVELER_CHECKS"))
+        } == documents
 
 
 def test_spark_is_there_for_who_asks_and_stops_by_itself(default: Templates, full: Templates) -> None:
@@ -680,6 +710,23 @@ def test_functions_start_as_the_settings_say(default: Templates, other: Template
             "throttles: 'commit=2/2' must be operation=rate/burst, and each operation",
         ),
         ({"throttles": "commit=2000/1"}, "throttles: 'commit=2000/1' must be 1/1 to 1000/2000"),
+        ({"checks": "dbt"}, "checks cannot be read: Expecting value"),
+        ({"checks": "[]"}, "checks cannot be read: it must be an object of JSON"),
+        ({"checks": {"commands": {"dbt": ["dbt"]}}}, "checks cannot be read: a function runs no commands"),
+        (
+            {"checks": {"lambda": {}}},
+            "checks cannot be read: lambda: unknown; known are lambdas, secrets, private_hosts",
+        ),
+        ({"checks": {"lambdas": ["quality"]}}, "checks cannot be read: lambdas must be ARNs by name"),
+        ({"checks": {"private_hosts": "host"}}, "checks cannot be read: private_hosts must be a list of hosts"),
+        (
+            {"checks": {"lambdas": {"quality": "quality"}}},
+            "checks: lambdas: 'quality' 'quality' must be the ARN of a function",
+        ),
+        ({"checks": {"lambdas": {"a b": "x"}}}, "checks: lambdas: the name 'a b' must be 1 to 64 letters"),
+        ({"checks": {"secrets": {"hooks": "s3cret"}}}, "checks: secrets: 'hooks' must be the whole ARN of a secret"),
+        ({"checks": {"private_hosts": ["http://x"]}}, "checks: private_hosts: 'http://x' must be a host, or host:port"),
+        ({"checks": {"private_hosts": ["x"]}, "shared_cache": "true"}, "checks and shared_cache exclude each other"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(settings: dict[str, Any], said: str) -> None:

@@ -227,6 +227,7 @@ _OPERATIONS: Final[dict[tuple[str, str], Find]] = {
     ("sqs", "ChangeMessageVisibilityBatch"): _on_queue("ChangeMessageVisibility"),
     ("sqs", "GetQueueAttributes"): _on_queue("GetQueueAttributes"),
     ("stepfunctions", "StartExecution"): _on_arn("states:StartExecution", "stateMachineArn"),
+    ("lambda", "Invoke"): _on_arn("lambda:InvokeFunction", "FunctionName"),
     ("secretsmanager", "GetSecretValue"): _on_secret("GetSecretValue"),
     ("secretsmanager", "PutSecretValue"): _on_secret("PutSecretValue"),
     **{("kms", name): _on_key(name) for name in ("Decrypt", "Encrypt", "GenerateDataKey")},

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import boto3
 import pytest
+from moto import mock_aws
 
-from graveler.errors import ForbiddenError, InvalidError
+from graveler.errors import ForbiddenError, GravelerError, InvalidError
 from graveler.lake.gates.checks.check_settings import CheckSettings, settings_of_process
+from tests.support.shell import Shell
 
 
 def test_settings_are_a_document_or_a_file(tmp_path: Path) -> None:
@@ -45,3 +48,24 @@ def test_bad_files_are_refused_without_their_secrets(tmp_path: Path, text: str, 
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(InvalidError, match="which cannot be read"):
         settings_of_process({"GRAVELER_CHECKS": "/nowhere/checks.toml"})
+
+
+@pytest.mark.ci  # moto takes a second to load
+def test_a_secret_may_lie_in_secrets_manager(shell: Shell) -> None:
+    shell.export_all({"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"})
+    with mock_aws():
+        client = boto3.client("secretsmanager", "eu-central-1")
+        arns = [
+            client.create_secret(Name="hooks", SecretString="s3cret")["ARN"],
+            client.create_secret(Name="bytes", SecretBinary=b"\0")["ARN"],
+        ]
+        settings = CheckSettings(
+            secrets={"plain": "a-secret", "stored": arns[0], "bytes": arns[1], "gone": arns[0] + "x"}
+        )
+        assert (settings.secret("plain"), settings.secret("stored")) == ("a-secret", "s3cret")
+        with pytest.raises(InvalidError, match="has no text"):
+            settings.secret("bytes")
+        with pytest.raises(GravelerError, match="reading secret 'arn:aws:secretsmanager:eu-central-1:"):
+            settings.secret("gone")
+        with pytest.raises(InvalidError, match="have no secret 'other' any more"):
+            settings.secret("other")

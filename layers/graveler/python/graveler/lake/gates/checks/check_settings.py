@@ -14,9 +14,12 @@ GRAVELER_CHECKS is the path of a file of TOML, or a JSON document (for the funct
 
     [secrets]
     hooks = "…"
+
+A secret may also be the ARN of one in AWS Secrets Manager, which is read each time that a request is signed.
 """
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +33,8 @@ from graveler.system.secret_variables import CHECKS, is_document
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_READ: Final = stat.S_IRGRP | stat.S_IROTH
+_STORED: Final = re.compile(r"arn:[^:]+:secretsmanager:")
+"""The beginning of the ARN of a secret in Secrets Manager."""
 
 
 class CheckSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +46,17 @@ class CheckSettings(Struct, frozen=True, forbid_unknown_fields=True):
     lambdas: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     private_hosts: tuple[str, ...] = ()
+
+    def secret(self, name: str) -> str:
+        """Return a secret. One request to AWS if the entry is the ARN of one there. :class:`InvalidError` without an entry."""
+        value = self.secrets.get(name)
+        if value is None:
+            raise InvalidError(f"the settings of checks have no secret {name!r} any more; add it again")
+        if not _STORED.match(value):
+            return value
+        from graveler.storage.secrets.secrets_manager import read_secret  # boto3
+
+        return read_secret(value)
 
     def permits(self, host: str, port: int) -> bool:
         """Return whether a webhook may connect to this host though it is private."""

@@ -25,6 +25,7 @@ from graveler.lake.gates.checks.verdicts import Verdict, bounded
 from graveler.lake.gates.checks.waiting import in_time
 from graveler.lake.gates.statuses import check_status
 from graveler.model import Status, StatusState
+from graveler.system.secret_variables import masked
 
 _MOST_ANSWER: Final = 16 << 10
 _NAT64: Final = 0x0064FF9B << 64
@@ -49,7 +50,7 @@ def check_webhook(definition: WebhookCheck, source: CheckInput, check: str, reso
         verdict = in_time(exchange.verdict, definition.seconds, source.stop)
     finally:
         exchange.abort()
-    return verdict or exchange.late
+    return exchange.late if verdict is None else exchange.without_secret(verdict)
 
 
 class _Exchange:
@@ -70,13 +71,10 @@ class _Exchange:
             "User-Agent": f"graveler/{graveler.__version__}",
             "Connection": "close",
         }
+        self._secret = ""
         if definition.secret:
-            secret = source.settings.secrets.get(definition.secret)
-            if secret is None:
-                raise InvalidError(
-                    f"the settings of checks have no secret {definition.secret!r} any more; add it again"
-                )
-            signature = hmac.new(secret.encode(), body, sha256).hexdigest()
+            self._secret = source.settings.secret(definition.secret)
+            signature = hmac.new(self._secret.encode(), body, sha256).hexdigest()
             self._headers["X-Graveler-Signature"] = f"sha256={signature}"
         self._connection: HTTPConnection | None = None
         self._aborted = False
@@ -94,6 +92,12 @@ class _Exchange:
             return self.late
         except (OSError, HTTPException, ValueError) as error:
             return Verdict(StatusState.ERROR, f"{self.host} cannot be asked: {str(error) or type(error).__name__}")
+
+    def without_secret(self, verdict: Verdict) -> Verdict:
+        """Return a verdict without the secret that signed the request: one that was read from Secrets Manager is not among those
+        that are masked everywhere."""
+        secrets = (self._secret,)
+        return Verdict(verdict.state, masked(verdict.words, secrets), masked(verdict.url, secrets))
 
     def abort(self) -> None:
         """End the connection, whatever it waits for."""
