@@ -54,6 +54,7 @@ with suppress(FileNotFoundError):  # there is no lake, which shows that it got t
 PROVIDES: Final = {
     "": set(),
     "cli": set(),
+    "iceberg": set(),
     "fsspec": {"fsspec"},
     "arrow": {"arrow", "listing"},  # one library
     "api": {"api"},
