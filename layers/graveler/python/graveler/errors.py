@@ -52,7 +52,7 @@ class GravelerError(Exception):
         if not self.kept:
             return text
         return (
-            f"{text}. The transaction's work is on hidden branch {self.kept!r}: resolve the conflict and land it "
+            f"{text}. The transaction's work is on hidden branch {self.kept!r}: land it once the reason is gone "
             f"(graveler.spark.land or graveler merge), or delete the branch"
         )
 
@@ -445,7 +445,14 @@ class RuleError(PreconditionError):
             [f"rule {lack.rule!r}: {lack.words}" for lack in self.lacks[:3]] + ["…"] * (len(self.lacks) > 3)
         )
         read = f". The commit that would be published is {candidate}" if candidate else ""
+        if self.waits:
+            read += "; once nothing is lacking, repeat the request, or run `graveler candidate publish`"
         super().__init__(f"{ref!r} was not changed, because its rules are not fulfilled: {named}{read}")
+
+    @property
+    def waits(self) -> bool:
+        """True if that commit waits for what it lacks, as an open candidate."""
+        return bool(self.candidate) and all(lack.passing for lack in self.lacks)
 
 
 @sentence(

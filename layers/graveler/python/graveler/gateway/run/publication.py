@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from graveler.errors import GravelerError, MergeConflictError, NoChangesError
+from graveler.errors import GravelerError, MergeConflictError, NoChangesError, RuleError
 from graveler.gateway.control import Tally
 from graveler.lake.context import Context
 from graveler.model import Application, Commit, MergeStrategies
@@ -70,7 +70,7 @@ def publish(
     that gateways acknowledged which have joined the run, if any ``may_be_joined``.
 
     Errors as of :class:`graveler.requests.merging.Merge`. The work is then to stay on the hidden branch, which is the error's
-    ``kept``; a conflict has none without ``keep_conflict``.
+    ``kept``; a conflict has none without ``keep_conflict``, nor has a commit that waits for what rules need: it is a candidate.
     """
     info = CommitInfo(terms.message, by, terms.metadata)
     try:
@@ -90,7 +90,9 @@ def publish(
         except NoChangesError:
             return None  # the destination has the same objects by now
     except GravelerError as error:
-        error.kept = hidden if keep_conflict or not isinstance(error, MergeConflictError) else ""
+        is_conflict = isinstance(error, MergeConflictError)
+        waits = isinstance(error, RuleError) and error.waits
+        error.kept = "" if waits or (is_conflict and not keep_conflict) else hidden
         raise
 
 

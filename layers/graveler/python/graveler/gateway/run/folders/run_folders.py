@@ -18,6 +18,7 @@ from graveler.errors import (
     InvalidError,
     MergeConflictError,
     PreconditionError,
+    RuleError,
     UnavailableError,
 )
 from graveler.gateway.control import Tally, Volume
@@ -69,7 +70,8 @@ class RunFolders:
             self._folders = tuple(claimed)
             yield
         except GravelerError as error:
-            is_elsewhere = bool(error.kept) or isinstance(error, MergeConflictError)
+            is_published_later = isinstance(error, RuleError) and error.waits
+            is_elsewhere = bool(error.kept) or isinstance(error, MergeConflictError) or is_published_later
             self._stay = self._stay or (self._succeeded and not is_elsewhere)
             raise
         finally:
