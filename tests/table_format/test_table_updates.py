@@ -126,9 +126,9 @@ def test_schemas_specs_and_orders_are_added_once() -> None:
     assert document["partition-specs"][1]["fields"][0]["field-id"] == 1000
     adding = [update for update in adding if not update["action"].startswith("set")]
     assert apply(document, *adding) is document
-    for update in (do("set-current-schema", schema_id=-1), do("set-default-spec", spec_id=-1)):
-        with pytest.raises(InvalidError, match="Cannot set last added"):
-            apply(document, *adding, update)
+    former = apply(document, do("set-current-schema", schema_id=0), do("set-default-spec", spec_id=0))
+    last = [do("set-current-schema", schema_id=-1), do("set-default-spec", spec_id=-1)]
+    assert apply(former, *adding, *last, time_ms=LATER)["default-spec-id"] == 1
 
 
 def test_equal_partition_fields_have_equal_ids() -> None:

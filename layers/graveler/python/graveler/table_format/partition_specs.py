@@ -13,6 +13,9 @@ INITIAL_SPEC_ID: Final = 0
 FIELD_IDS_BEFORE: Final = 999
 """``last-partition-id`` of a table without partition fields: their IDs begin at 1,000."""
 
+MAX_PARTITION_ID: Final = 2**31 - 1
+"""The greatest ID of a field of a partition spec."""
+
 UNSORTED_ORDER_ID: Final = 0
 INITIAL_ORDER_ID: Final = 1
 
@@ -181,6 +184,8 @@ def _numbered(fields: Sequence[Document], specs: Iterable[Document], last_id: in
             field_id = equal_fields.get(_partition(field))
             if field_id is None or field_id in used:
                 field_id = max(last_id, *used, FIELD_IDS_BEFORE) + 1
+                if field_id > MAX_PARTITION_ID:
+                    raise InvalidError(f"no field-id is free: the highest is {MAX_PARTITION_ID}; name one")
             used.add(field_id)
         numbered.append({**field, "field-id": field_id})
     return numbered

@@ -3,8 +3,8 @@
 from typing import Final
 
 from graveler.errors import InvalidError
+from graveler.table_format.drafts import TableDraft
 from graveler.table_format.plain_documents import Document
-from graveler.table_format.table_draft import TableDraft
 from graveler.table_format.table_metadata import MAIN, ROW_LINEAGE_VERSION, no_snapshot
 from graveler.table_format.table_requirements import RequirementError
 

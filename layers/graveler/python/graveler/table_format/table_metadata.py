@@ -127,9 +127,9 @@ def decode_metadata(data: bytes, subject: str, error_class: type[GravelerError])
     if data.startswith(_GZIP):
         data = _decompressed(data, subject, error_class)
     if len(data) > MAX_BYTES:
-        raise error_class(f"{subject} is larger than {MAX_BYTES:,} bytes; expire snapshots of the table")
+        raise error_class(f"{subject} is larger than {MAX_BYTES:,} bytes; shorten it")
     if len(data) > MAX_VALUES and data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
-        raise error_class(f"{subject} has more than {MAX_VALUES:,} values; expire snapshots of the table")
+        raise error_class(f"{subject} has more than {MAX_VALUES:,} values; shorten it")
     try:
         document = msgspec.json.decode(data)
     except UNREADABLE as error:

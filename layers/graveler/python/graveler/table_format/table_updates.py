@@ -1,21 +1,19 @@
 """Updates of a table's metadata, as a commit of the REST catalog protocol names them: all of a commit, or none."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final
-
-from msgspec import Meta
+from typing import Final
 
 from graveler.errors import InvalidError
-from graveler.table_format import snapshot_updates, update_shapes
-from graveler.table_format.document_shapes import (
-    MAX_NAMES,
-    MAX_SCHEMAS,
-    MAX_SNAPSHOTS,
-    MAX_SPECS,
-    check_nesting,
-    check_shape,
-    require_document,
+from graveler.table_format import common_updates, snapshot_updates, update_shapes
+from graveler.table_format.common_updates import (
+    add_equal_schema_once,
+    next_id,
+    number_property,
+    read_updates,
+    update_items,
 )
+from graveler.table_format.document_shapes import MAX_NAMES, MAX_SCHEMAS, MAX_SNAPSHOTS, MAX_SPECS
+from graveler.table_format.drafts import TableDraft
 from graveler.table_format.partition_specs import (
     INITIAL_ORDER_ID,
     INITIAL_SPEC_ID,
@@ -29,8 +27,7 @@ from graveler.table_format.partition_specs import (
     with_field_ids,
 )
 from graveler.table_format.plain_documents import Document
-from graveler.table_format.schema_rules import Column, check_schema, columns_by_id, highest_field_id, same_schema
-from graveler.table_format.table_draft import TableDraft
+from graveler.table_format.schema_rules import Column, columns_by_id, highest_field_id
 from graveler.table_format.table_metadata import (
     DEFAULT_VERSION,
     LATEST_VERSION,
@@ -43,7 +40,6 @@ from graveler.table_format.table_metadata import (
     no_snapshot,
     with_current_parts,
 )
-from graveler.table_format.table_requirements import MAX_REQUIREMENTS
 
 PREVIOUS_VERSIONS_PROPERTY: Final = "write.metadata.previous-versions-max"
 PREVIOUS_VERSIONS: Final = 100
@@ -63,7 +59,6 @@ _BOUNDS: Final = {
 }
 
 _Apply = Callable[[TableDraft, Document], None]
-_Updates = Annotated[list[Any], Meta(max_length=MAX_REQUIREMENTS)]
 
 
 def apply_table_updates(
@@ -91,27 +86,6 @@ def apply_table_updates(
     if base is not None and not draft.changed:
         return base
     return _finish(draft, base, previous_location, uuid)
-
-
-def read_updates(updates: object, actions: dict[str, tuple[type, Callable[[Any, Document], None]]]) -> list[Any]:
-    """Return the function and the document of each update. Raises :class:`~graveler.errors.InvalidError` for one that has
-    another shape than its action in ``actions`` says, or none of these actions."""
-    items: list[Any] = check_shape(updates, _Updates, "updates")
-    steps = []
-    for position, item in enumerate(items):
-        update = require_document(item, f"update {position}")
-        action = update.get("action")
-        if not isinstance(action, str):
-            raise InvalidError(f"Cannot parse metadata update. Missing field: action of update {position}; add it")
-        if action.lower() not in actions:
-            raise InvalidError(
-                f"unknown update {action!r}: nothing was changed. This version of graveler knows {', '.join(sorted(actions))}"
-            )
-        shape, apply = actions[action.lower()]
-        check_shape(update, shape, f"update {position} ({action})")
-        check_nesting(update, f"update {position} ({action})")
-        steps.append((apply, update))
-    return steps
 
 
 def _first_version(steps: Sequence[tuple[_Apply, Document]]) -> int:
@@ -146,28 +120,12 @@ def upgrade_format_version(draft: TableDraft, update: Document) -> None:
             draft.put("current-snapshot-id", no_snapshot(version))
 
 
-def set_location(draft: TableDraft, update: Document) -> None:
-    """Set where the table's files lie."""
-    draft.put("location", update["location"].rstrip("/") or update["location"])
-
-
 def add_schema(draft: TableDraft, update: Document) -> None:
     """Add a schema, under the ID of an equal one or the next."""
     schema: Document = update["schema"]
-    last = max(draft.fields["last-column-id"], highest_field_id(schema), update.get("last-column-id") or 0)
-    for other in draft.fields["schemas"]:
-        if same_schema(other, schema):
-            schema_id: int = other["schema-id"]
-            draft.note_reused("schemas", schema_id)
-            break
-    else:
-        check_schema(schema, draft.version, "schema")
-        schema_id = max((other["schema-id"] + 1 for other in draft.fields["schemas"]), default=0)
-        draft.change_list("schemas").append({**schema, "schema-id": schema_id})
-        draft.note_added("schemas", schema_id)
-    if last != draft.fields["last-column-id"]:
-        draft.put("last-column-id", last)
-        draft.last_added["schemas"] = schema_id
+    highest = max(highest_field_id(schema), update.get("last-column-id") or 0)
+    add_equal_schema_once(draft, schema, draft.version)
+    draft.put("last-column-id", max(draft.fields["last-column-id"], highest))
 
 
 def set_current_schema(draft: TableDraft, update: Document) -> None:
@@ -181,15 +139,15 @@ def add_spec(draft: TableDraft, update: Document) -> None:
     specs = draft.fields["partition-specs"]
     for other in specs:
         if same_spec(other, spec):
-            draft.note_reused("partition-specs", other["spec-id"])
+            draft.last_added["partition-specs"] = other["spec-id"]
             return
     check_spec(spec, _current_columns(draft))
     last = draft.fields["last-partition-id"]
-    spec_id = max((other["spec-id"] + 1 for other in specs), default=INITIAL_SPEC_ID)
+    spec_id = next_id(specs, "spec-id", INITIAL_SPEC_ID)
     numbered = with_field_ids(spec, specs, last, sequential=draft.version == 1)
     draft.change_list("partition-specs").append({**numbered, "spec-id": spec_id})
     draft.put("last-partition-id", max(last, highest_partition_id(numbered)))
-    draft.note_added("partition-specs", spec_id)
+    draft.last_added["partition-specs"] = spec_id
 
 
 def set_default_spec(draft: TableDraft, update: Document) -> None:
@@ -203,14 +161,14 @@ def add_sort_order(draft: TableDraft, update: Document) -> None:
     orders = draft.fields["sort-orders"]
     for other in orders:
         if same_sort_order(other, order):
-            draft.note_reused("sort-orders", other["order-id"])
+            draft.last_added["sort-orders"] = other["order-id"]
             return
     check_sort_order(order, _current_columns(draft))
     order_id = UNSORTED_ORDER_ID
     if order["fields"]:
-        order_id = max((other["order-id"] + 1 for other in orders), default=INITIAL_ORDER_ID)
+        order_id = next_id(orders, "order-id", INITIAL_ORDER_ID)
     draft.change_list("sort-orders").append({**order, "order-id": order_id})
-    draft.note_added("sort-orders", order_id)
+    draft.last_added["sort-orders"] = order_id
 
 
 def set_default_sort_order(draft: TableDraft, update: Document) -> None:
@@ -257,33 +215,13 @@ def _remove_parts(draft: TableDraft, ids: Sequence[int], parts: str, id_name: st
 
 def set_properties(draft: TableDraft, update: Document) -> None:
     """Set properties; reserved names are refused."""
-    changes = update.get("updates")
-    if changes is None:
-        changes = update.get("updated")
-    if changes is None:
-        raise InvalidError("set-properties has no updates; name the properties")
-    reserved = sorted(RESERVED_PROPERTIES & changes.keys())
+    reserved = sorted(RESERVED_PROPERTIES & update_items(update, "updates", "updated").keys())
     if reserved:
         raise InvalidError(
             f"Table properties should not contain reserved properties, but got {', '.join(reserved)}; leave them out (a format "
             f"version is upgraded by upgrade-format-version)"
         )
-    if any(draft.fields["properties"].get(name) != value for name, value in changes.items()):
-        draft.change_map("properties").update(changes)
-
-
-def remove_properties(draft: TableDraft, update: Document) -> None:
-    """Remove properties; names that the table does not have are ignored."""
-    names = update.get("removals")
-    if names is None:
-        names = update.get("removed")
-    if names is None:
-        raise InvalidError("remove-properties has no removals; name the properties")
-    present = draft.fields["properties"].keys() & set(names)
-    if present:
-        properties = draft.change_map("properties")
-        for name in present:
-            del properties[name]
+    common_updates.set_properties(draft, update)
 
 
 def add_encryption_key(draft: TableDraft, update: Document) -> None:
@@ -314,9 +252,9 @@ _UPDATES: Final[dict[str, tuple[type, _Apply]]] = {
     "set-snapshot-ref": (update_shapes.SetSnapshotRef, snapshot_updates.set_snapshot_ref),
     "remove-snapshots": (update_shapes.RemoveSnapshots, snapshot_updates.remove_snapshots),
     "remove-snapshot-ref": (update_shapes.RemoveSnapshotRef, snapshot_updates.remove_snapshot_ref),
-    "set-location": (update_shapes.SetLocation, set_location),
+    "set-location": (update_shapes.SetLocation, common_updates.set_location),
     "set-properties": (update_shapes.SetProperties, set_properties),
-    "remove-properties": (update_shapes.RemoveProperties, remove_properties),
+    "remove-properties": (update_shapes.RemoveProperties, common_updates.remove_properties),
     "set-statistics": (update_shapes.SetStatistics, snapshot_updates.set_statistics),
     "remove-statistics": (update_shapes.OfSnapshot, snapshot_updates.remove_statistics),
     "set-partition-statistics": (update_shapes.SetPartitionStatistics, snapshot_updates.set_partition_statistics),
@@ -369,14 +307,4 @@ def _check_complete(fields: Document) -> None:
 def _add_previous_file(draft: TableDraft, time_ms: int, location: str) -> None:
     log = draft.change_list("metadata-log")
     log.append({"timestamp-ms": time_ms, "metadata-file": location})
-    del log[: -_previous_versions(draft.fields["properties"])]
-
-
-def _previous_versions(properties: Document) -> int:
-    text = properties.get(PREVIOUS_VERSIONS_PROPERTY, str(PREVIOUS_VERSIONS))
-    try:
-        return max(1, int(text))
-    except ValueError as error:
-        raise InvalidError(
-            f"property {PREVIOUS_VERSIONS_PROPERTY} is {text!r}, but must be a number; set or remove it"
-        ) from error
+    del log[: -max(1, number_property(draft.fields["properties"], PREVIOUS_VERSIONS_PROPERTY, PREVIOUS_VERSIONS))]

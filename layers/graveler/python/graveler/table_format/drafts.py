@@ -1,4 +1,4 @@
-"""A table's metadata while a commit changes them: a copy of what changes, and notes about what was added."""
+"""Metadata of a table or a view while a commit changes them: a copy of what changes, and notes about what was added."""
 
 from typing import Any
 
@@ -6,36 +6,19 @@ from graveler.errors import InvalidError
 from graveler.table_format.plain_documents import Document
 
 
-class TableDraft:
+class Draft:
     """Metadata under change. ``fields`` is a copy of the base's top level; lists and maps in it are copied when they change
     first, and what is in these is replaced as a whole. So the base stays as it is, and a change costs what it changes.
 
-    ``is_new`` says that the base is an empty table, ``time_ms`` is the time of the commit, ``updated_ms`` the latest time that a
-    snapshot of the commit has, which goes before it.
+    ``time_ms`` is the time of the commit, ``last_added`` the ID of the part that was last added to a list of the top level.
     """
 
-    def __init__(self, base: Document, time_ms: int, is_new: bool) -> None:
+    def __init__(self, base: Document, time_ms: int) -> None:
         self.fields = dict(base)
-        self.is_new = is_new
         self.time_ms = time_ms
-        self.base_time_ms: int = base["last-updated-ms"] or 0
-        self.updated_ms: int | None = None
         self.changed = False
-        self.rebound = False
-        """Whether the current schema, the default spec or the default sort order is another one."""
-        self.added_ids: dict[str, list[int]] = {"schemas": [], "partition-specs": [], "sort-orders": []}
-        self.last_added: dict[str, int | None] = dict.fromkeys(self.added_ids)
-        self.added_snapshots: dict[int, Document] = {}
-        self.main_snapshots: list[int] = []
-        """The snapshots of this commit that were current in it, in their order."""
-        self.removed_snapshots = False
+        self.last_added: dict[str, int] = {}
         self._copied: set[str] = set()
-
-    @property
-    def version(self) -> int:
-        """The format version."""
-        version: int = self.fields["format-version"]
-        return version
 
     def put(self, name: str, value: object) -> None:
         """Set a field of the top level, and note the change if it had another value."""
@@ -46,8 +29,7 @@ class TableDraft:
     def change_list(self, name: str) -> list[Any]:
         """Return a list of the top level for a change: a copy, the same one each time."""
         if name not in self._copied:
-            self.fields[name] = list(self.fields.get(name) or ())
-            self._copied.add(name)
+            self.replace_list(name, list(self.fields.get(name) or ()))
         self.changed = True
         items: list[Any] = self.fields[name]
         return items
@@ -67,23 +49,38 @@ class TableDraft:
         self._copied.add(name)
         self.changed = True
 
-    def note_added(self, name: str, part_id: int) -> None:
-        """Note that a part was added to a list: -1 means the last one from now on."""
-        self.added_ids[name].append(part_id)
-        self.last_added[name] = part_id
-
-    def note_reused(self, name: str, part_id: int) -> None:
-        """Note that an added part equals one of a list. -1 means that one, if it is of this commit, else nothing."""
-        self.last_added[name] = part_id if part_id in self.added_ids[name] else None
-
     def resolve_id(self, name: str, part_id: int, words: str) -> int:
-        """Return the ID that an update names: -1 is the last added part of a list."""
+        """Return the ID that an update names: -1 is the part of a list that this commit added last, or would have, if the list
+        had no equal one."""
         if part_id != -1:
             return part_id
-        last = self.last_added[name]
+        last = self.last_added.get(name)
         if last is None:
             raise InvalidError(f"Cannot set last added {words}: no {words} has been added; name its ID, or add one")
         return last
+
+
+class TableDraft(Draft):
+    """A table's metadata under change. ``is_new`` says that the base is an empty table, ``updated_ms`` is the latest time that a
+    snapshot of the commit has, which goes before its own."""
+
+    def __init__(self, base: Document, time_ms: int, is_new: bool) -> None:
+        super().__init__(base, time_ms)
+        self.is_new = is_new
+        self.base_time_ms: int = base["last-updated-ms"] or 0
+        self.updated_ms: int | None = None
+        self.rebound = False
+        """Whether the current schema, the default spec or the default sort order is another one."""
+        self.added_snapshots: dict[int, Document] = {}
+        self.main_snapshots: list[int] = []
+        """The snapshots that were current in this commit, in their order."""
+        self.removed_snapshots = False
+
+    @property
+    def version(self) -> int:
+        """The format version."""
+        version: int = self.fields["format-version"]
+        return version
 
     def note_time(self, time_ms: int) -> None:
         """Note the time of a snapshot that is added or set in this commit."""
@@ -92,3 +89,13 @@ class TableDraft:
     def commit_time_ms(self) -> int:
         """Return ``last-updated-ms`` of the result: never before the base's, since readers refuse logs that go back in time."""
         return max(self.base_time_ms, self.time_ms if self.updated_ms is None else self.updated_ms)
+
+
+class ViewDraft(Draft):
+    """A view's metadata under change. ``added_versions`` are those of this commit by ID, ``log_entry`` is what its last change of
+    the current version adds to the log."""
+
+    def __init__(self, base: Document, time_ms: int) -> None:
+        super().__init__(base, time_ms)
+        self.added_versions: dict[int, Document] = {}
+        self.log_entry: Document | None = None

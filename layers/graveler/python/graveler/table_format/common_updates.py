@@ -1,0 +1,99 @@
+"""Updates that tables and views share: location, properties, schemas; and the check of a commit's list of them."""
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+
+from graveler.errors import InvalidError
+from graveler.table_format.document_shapes import check_nesting, check_shape, require_document
+from graveler.table_format.drafts import Draft
+from graveler.table_format.plain_documents import Document
+from graveler.table_format.schema_rules import check_schema, same_schema
+
+MAX_UPDATES: Final = 10_000
+"""Updates of one commit."""
+
+MAX_ID: Final = 2**31 - 1
+"""The greatest ID of a schema, a spec, a sort order, or a version."""
+
+_Updates = Annotated[list[Any], Meta(max_length=MAX_UPDATES)]
+
+
+def set_location(draft: Draft, update: Document) -> None:
+    """Set where the files of a table or a view lie."""
+    draft.put("location", update["location"].rstrip("/") or update["location"])
+
+
+def set_properties(draft: Draft, update: Document) -> None:
+    """Set properties. Equal values are no change."""
+    changes = update_items(update, "updates", "updated")
+    if any(draft.fields["properties"].get(name) != value for name, value in changes.items()):
+        draft.change_map("properties").update(changes)
+
+
+def remove_properties(draft: Draft, update: Document) -> None:
+    """Remove properties; names that do not exist are ignored."""
+    present = draft.fields["properties"].keys() & set(update_items(update, "removals", "removed"))
+    for name in present:
+        del draft.change_map("properties")[name]
+
+
+def update_items(update: Document, name: str, former_name: str) -> Document:
+    """Return the field of an update that clients once called otherwise, or raise :class:`~graveler.errors.InvalidError`."""
+    items: Document | None = update.get(name)
+    if items is None:
+        items = update.get(former_name)
+    if items is None:
+        raise InvalidError(f"{update['action']} has no {name}; name the properties")
+    return items
+
+
+def add_equal_schema_once(draft: Draft, schema: Document, format_version: int) -> int:
+    """Add a schema, unless an equal one exists, and return its ID."""
+    schemas = draft.fields["schemas"]
+    schema_id: int | None = next((other["schema-id"] for other in schemas if same_schema(other, schema)), None)
+    if schema_id is None:
+        check_schema(schema, format_version, "schema")
+        schema_id = next_id(schemas, "schema-id", 0)
+        draft.change_list("schemas").append({**schema, "schema-id": schema_id})
+    draft.last_added["schemas"] = schema_id
+    return schema_id
+
+
+def next_id(parts: Iterable[Document], name: str, initial: int) -> int:
+    """Return the ID after the highest of some parts, or the initial one if there is none."""
+    part_id: int = max([initial, *(part[name] + 1 for part in parts)])
+    if part_id > MAX_ID:
+        raise InvalidError(f"no {name} is free: the highest is {MAX_ID}; remove that part first")
+    return part_id
+
+
+def read_updates(updates: object, actions: dict[str, tuple[type, Callable[[Any, Document], None]]]) -> list[Any]:
+    """Return the function and the document of each update. Raises :class:`~graveler.errors.InvalidError` for one that has
+    another shape than its action in ``actions`` says, or none of these actions."""
+    items = check_shape(updates, _Updates, "updates")
+    steps = []
+    for position, item in enumerate(items):
+        update = require_document(item, f"update {position}")
+        action = update.get("action")
+        if not isinstance(action, str):
+            raise InvalidError(f"Cannot parse metadata update. Missing field: action of update {position}; add it")
+        if action.lower() not in actions:
+            raise InvalidError(
+                f"unknown update {action!r}: nothing was changed. This version of graveler knows {', '.join(sorted(actions))}"
+            )
+        shape, apply = actions[action.lower()]
+        check_shape(update, shape, f"update {position} ({action})")
+        check_nesting(update, f"update {position} ({action})")
+        steps.append((apply, update))
+    return steps
+
+
+def number_property(properties: Document, name: str, default: int) -> int:
+    """Return a property that is a number; raises :class:`~graveler.errors.InvalidError` if it is none."""
+    text = properties.get(name, str(default))
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidError(f"property {name} is {text!r}, but must be a number; set or remove it") from error
