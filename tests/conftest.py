@@ -3,6 +3,7 @@ the end the number of cases that campaigns tried."""
 
 import os
 import signal
+from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import campaigns
 from tests.support.shell import Shell
+from tests.support.warm_command import warm_command
 
 # How long an example takes says nothing about the code on a machine that does other things too.
 settings.register_profile("graveler", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,6 +26,13 @@ _LEFT: Final = pytest.StashKey[int]()
 def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Environment variables and the working folder of this test."""
     return Shell(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def command_path() -> Iterator[str]:
+    """The variable ``PATH``, for tests that run ``graveler`` many times, and need not load its modules each time."""
+    with warm_command() as path:
+        yield path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,13 +11,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.patience import PATIENCE
-from tests.support.warm_command import warm_command
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
@@ -99,13 +98,6 @@ def matches(shown: list[str], printed: list[str]) -> bool:
     if shown[0] == "…":
         return any(matches(shown[1:], printed[at:]) for at in range(len(printed) + 1))
     return bool(printed) and shown[0] == printed[0] and matches(shown[1:], printed[1:])
-
-
-@pytest.fixture(scope="module")
-def command_path() -> Iterator[str]:
-    """The variable ``PATH``, for sessions whose commands need not load the command each time."""
-    with warm_command() as path:
-        yield path
 
 
 @pytest.mark.parametrize(

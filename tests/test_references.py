@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,13 @@ def names_in(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
                 yield from ((alias.asname or alias.name, node) for alias in node.names)
 
 
+@cache
+def bindings_of(module: Path) -> dict[str, ast.stmt]:
+    """Return the names that a module binds, each with its statement."""
+    return dict(names_in(ast.parse(module.read_text()).body))
+
+
+@cache
 def is_there(name: str) -> bool:
     """Whether a dotted name is a module of the package, or something in one."""
     parts = name.split(".")
@@ -37,14 +45,14 @@ def is_there(name: str) -> bool:
         module = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
         if not module.is_file():
             continue
-        body = ast.parse(module.read_text()).body
+        names = bindings_of(module)
         for part in parts[length:]:
-            found = dict(names_in(body)).get(part)
-            if found is None:
+            statement = names.get(part)
+            if statement is None:
                 return False
-            if isinstance(found, ast.Import):
+            if isinstance(statement, ast.Import):
                 return True  # what is in that module is not ours
-            body = found.body if isinstance(found, ast.ClassDef) else []
+            names = dict(names_in(statement.body)) if isinstance(statement, ast.ClassDef) else {}
         return True
     return False
 

@@ -16,11 +16,16 @@ from tests.cli.support import done, put, write_tree
 GRAVELER = Path(sys.executable).parent / "graveler"
 
 
-def offered(line: str) -> list[str]:
+def offered(line: str, command_path: str) -> list[str]:
     """What fish would offer at the end of a line, without descriptions."""
     asked = subprocess.run(
-        [GRAVELER],
-        env={**os.environ, "_GRAVELER_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+        ["graveler"],
+        env={
+            **os.environ,
+            "PATH": command_path,
+            "_GRAVELER_COMPLETE": "complete_fish",
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        }
         | {"_TYPER_COMPLETE_ARGS": line},
         capture_output=True,
         text=True,
@@ -71,13 +76,13 @@ def offered(line: str) -> list[str]:
         ("graveler principals create arn --role ''", ["reader", "checker", "writer", "admin"]),
     ],
 )
-def test_names_are_offered(lake: Path, line: str, expected: list[str]) -> None:
+def test_names_are_offered(lake: Path, command_path: str, line: str, expected: list[str]) -> None:
     done("branch", "create", "lakefs://lake/dev")
     done("tag", "create", "lakefs://lake/v1", "main")
     done("tag", "create", "lakefs://lake/nightly%2F1", "main")
     put("main", "folder/a", "1")
     write_tree(Path(), {"data.csv": "1", "days/one": "1"})
-    assert offered(line) == expected
+    assert offered(line, command_path) == expected
 
 
 IN_BASH = {
@@ -158,8 +163,8 @@ def test_tab_in_bash_completes_second_refs_roles_and_sources(lake: Path) -> None
     assert [re.findall("<(.*?)>", words) for words in printed] == expected, shown
 
 
-def test_without_a_lake_nothing_is_offered(working_folder: Path) -> None:
-    assert offered("graveler repo show l") == []
+def test_without_a_lake_nothing_is_offered(working_folder: Path, command_path: str) -> None:
+    assert offered("graveler repo show l", command_path) == []
 
 
 def test_a_shell_can_be_named(working_folder: Path) -> None:

@@ -35,19 +35,17 @@ def test_what_came_by_cloudfront_is_answered_also_while_its_secret_changes(read:
     assert read(asked(secret), None)["statusCode"] == 204
 
 
-@pytest.mark.parametrize("secret", [None, "", "wrong", NOW[:-1], f"{NOW}x", f"{NOW},{BEFORE}", "\ud800", "é"])
 @pytest.mark.parametrize("path", ["/api/v1/healthcheck", "/api/v1/repositories", "/", "/nowhere"])
-def test_nothing_else_is_whatever_it_asks_and_whoever_asks_it(
-    read: Handler, authorization: str, secret: str | None, path: str
-) -> None:
-    answer = read(asked(secret, path, authorization), None)
-    assert answer["statusCode"] == 403
-    assert "domain" in json.loads(answer["body"])["message"]
-    assert answer["headers"] == {
-        "x-request-id": "request",
-        "content-type": "application/json",
-        "cache-control": "no-store",
-    }
+def test_nothing_else_is_whatever_it_asks_and_whoever_asks_it(read: Handler, authorization: str, path: str) -> None:
+    for secret in (None, "", "wrong", NOW[:-1], f"{NOW}x", f"{NOW},{BEFORE}", "\ud800", "é"):
+        answer = read(asked(secret, path, authorization), None)
+        assert answer["statusCode"] == 403, secret
+        assert "domain" in json.loads(answer["body"])["message"]
+        assert answer["headers"] == {
+            "x-request-id": "request",
+            "content-type": "application/json",
+            "cache-control": "no-store",
+        }
 
 
 def test_a_request_that_is_not_let_in_costs_no_request(read: Handler, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ environment and standard streams over, and ends with the command's exit status. 
 ``tests/cli``.
 """
 
+import gc
 import os
 import pkgutil
 import signal
@@ -21,8 +22,11 @@ from typing import NoReturn
 
 import msgspec
 
+_ROOT = Path(__file__).resolve().parents[2]
 _ROOMS = ("graveler.cli", "graveler.lake", "graveler.location", "graveler.storage")
 """The packages whose modules most commands load."""
+_LEFT_OUT = ("__main__", "sql_process")
+"""Modules that no command loads: what runs by itself, and the process of SQL, whose database makes each fork slow."""
 
 _CLIENT = """#!{python} -IS
 import _socket, os, sys
@@ -56,7 +60,7 @@ def warm_command() -> Iterator[str]:
         client.write_text(_CLIENT.format(python=sys.executable, address=f"{folder}/socket"))
         client.chmod(0o755)
         command = [sys.executable, "-m", __name__, f"{folder}/socket"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=_ROOT) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             yield os.pathsep.join((name, str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -67,8 +71,10 @@ def serve(address: str) -> None:
     """Load the command, and run it for everybody who connects, each in a process of its own."""
     for name in _ROOMS:
         for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}."):
-            if not module.name.endswith("__main__"):
+            if not module.name.endswith(_LEFT_OUT):
                 import_module(module.name)
+    gc.collect()
+    gc.freeze()  # no child copies the pages of all modules by looking for garbage, or in its end
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
@@ -94,7 +100,8 @@ def _answer(connection: socket.socket) -> NoReturn:
     _, status = os.waitpid(process, 0)
     code = os.waitstatus_to_exitcode(status)
     connection.send(bytes([code if code >= 0 else 128 - code]))
-    sys.exit()
+    os.kill(os.getpid(), signal.SIGKILL)  # at once: an interpreter's end takes as long as a command
+    raise AssertionError("a process goes on after it was killed")
 
 
 def _received(connection: socket.socket) -> Call:
