@@ -1,0 +1,323 @@
+"""The merge of two states of a table with a common one: rows of both, in one new snapshot, or a conflict.
+
+A merge compares *states*: it replays no snapshot, so expired, rolled back and rewritten histories merge alike. With states
+``b`` (base), ``s`` (source) and ``d`` (destination), the live files become ``d − (b − s) + (s − b)``: the result of doing the
+source's work after the destination's. Only manifests that differ are opened. Everything that is written is a function of the
+three states, so a repeated merge writes the same bytes.
+
+A revert is the same function: the base is the commit that is reverted, the source its parent.
+"""
+
+from hashlib import sha256
+from typing import Any
+
+from graveler.table_format.live_files import DATA, EQUALITY_DELETES, LiveFile, Partition
+from graveler.table_format.merge_decisions import Circumstances, Decision, decide, is_isolated
+from graveler.table_format.merge_files import MergedFiles, SequenceNumbers, merged_files
+from graveler.table_format.merge_metadata import MetadataMerge, merge_metadata
+from graveler.table_format.merge_reading import BaseCollectedError, MergeReader, StateFiles
+from graveler.table_format.merge_results import (
+    SERIALIZABLE,
+    MergedTable,
+    MergeResult,
+    MergeTerms,
+    OmittedCompaction,
+    Side,
+    SideSummary,
+    SideTaken,
+    TableConflict,
+    TableConflicts,
+    TableState,
+    TableSummary,
+    canonical,
+)
+from graveler.table_format.merge_row_ids import RowIds, merge_row_ids
+from graveler.table_format.merge_sides import SideChanges
+from graveler.table_format.merge_writing import (
+    SnapshotNumbers,
+    SnapshotWriter,
+    WrittenSnapshot,
+    snapshot_summary,
+)
+from graveler.table_format.partition_specs import source_ids
+from graveler.table_format.plain_documents import Document, ReadFile
+from graveler.table_format.table_metadata import (
+    MAIN,
+    ROW_LINEAGE_VERSION,
+    current_snapshot_id,
+    snapshot_by_id,
+)
+
+_LOG_LENGTH = "write.metadata.previous-versions-max"
+_DEFAULT_LOG_LENGTH = 100
+
+
+def merge_tables(
+    base: TableState | None,
+    source: TableState | None,
+    destination: TableState | None,
+    read_file: ReadFile,
+    terms: MergeTerms,
+) -> MergeResult:
+    """Merge the states of a table at two commits; None is a table that does not exist there.
+
+    Reads the manifest lists of the three, and the manifests that are not in all of them. Writes nothing: the result has the
+    files.
+    Raises :class:`~graveler.errors.NotFoundError` and :class:`~graveler.errors.CorruptError` for files of source or destination
+    that are missing or damaged; those of the base are a conflict.
+    """
+    if _location(source) in (_location(base), _location(destination)):
+        return SideTaken("destination", destination)
+    if _location(destination) == _location(base):
+        return SideTaken("source", source)
+    conflict = _whole_table_conflict(base, source, destination)
+    if conflict is not None or base is None or source is None or destination is None:
+        assert conflict is not None
+        result: MergeResult = TableConflicts((conflict,))
+    else:
+        try:
+            result = _Merge(base, source, destination, read_file, terms).run()
+        except BaseCollectedError as error:
+            sentence = (
+                f"{error.location} of the common state {base.location} does not exist any more (it was collected, or expired), "
+                f"so what each side changed is unknown; choose a side"
+            )
+            result = TableConflicts((TableConflict("base", sentence, files=(error.location,)),))
+    if isinstance(result, TableConflicts) and terms.strategy is not None:
+        if terms.strategy == "source-wins":
+            return SideTaken("source", source, result.conflicts)
+        return SideTaken("destination", destination, result.conflicts)
+    return result
+
+
+def _location(state: TableState | None) -> str | None:
+    return None if state is None else state.location
+
+
+def _whole_table_conflict(
+    base: TableState | None, source: TableState | None, destination: TableState | None
+) -> TableConflict | None:
+    if source is None or destination is None:
+        dropper, changer = ("source", "destination") if source is None else ("destination", "source")
+        return TableConflict("table", f"the {dropper} dropped the table, and the {changer} changed it")
+    uuids = [None if state is None else state.metadata.get("table-uuid") for state in (base, source, destination)]
+    if base is None:
+        return TableConflict("table", "both sides made a table of this name")
+    if uuids[1] == uuids[2] == uuids[0]:
+        return None
+    if uuids[1] == uuids[2]:
+        return TableConflict("table", "both sides dropped the table and have another one of this name")
+    maker, changer = ("source", "destination") if uuids[1] != uuids[0] else ("destination", "source")
+    if uuids[2] != uuids[0] and uuids[1] != uuids[0]:
+        return TableConflict("table", "both sides dropped the table and made it anew")
+    return TableConflict("table", f"the {maker} dropped the table and made it anew, and the {changer} changed it")
+
+
+class _Merge:
+    """One merge of three states."""
+
+    def __init__(
+        self, base: TableState, source: TableState, destination: TableState, read_file: ReadFile, terms: MergeTerms
+    ) -> None:
+        self._states = base, source, destination
+        self._terms = terms
+        self._reader = MergeReader(read_file, terms.read_positions)
+        self._digest = sha256("\n".join(state.location for state in self._states).encode()).hexdigest()
+        self._sequences = SequenceNumbers(*(state.metadata.get("last-sequence-number") or 0 for state in self._states))
+
+    def run(self) -> MergeResult:
+        base, source, destination = (state.metadata for state in self._states)
+        reader = self._reader
+        base_files = reader.base_files(self._states[0])
+        sides = [reader.state_files(state) for state in self._states[1:]]
+        source_difference, destination_difference = (reader.difference(base_files, side) for side in sides)
+        changes = (
+            reader.changes(base_files, sides[0], *source_difference[:2]),
+            reader.changes(base_files, sides[1], *destination_difference[:2]),
+        )
+        renumbered = destination_difference[2]
+        merge = merge_metadata(
+            base,
+            source,
+            destination,
+            source_adds_rows=bool(changes[0].data_added()),
+            destination_adds_rows=bool(changes[1].data_added()),
+        )
+        decision = decide(*changes, self._circumstances(changes[0], renumbered))
+        files = MergedFiles((), (), (), ()) if decision.conflicts else merged_files(*changes, decision)
+        row_ids = merge_row_ids((base, source, destination), *changes, files.added, renumbered)
+        conflicts = (*merge.conflicts, *decision.conflicts, *row_ids.conflicts)
+        if conflicts:
+            return TableConflicts(conflicts)
+        return self._result(merge, changes, decision, files, row_ids, sides[1])
+
+    def _circumstances(self, source: SideChanges, renumbered: tuple[LiveFile, ...]) -> Circumstances:
+        isolated = (
+            self._terms.isolation == SERIALIZABLE
+            if self._terms.isolation
+            else is_isolated(self._states[2].metadata["properties"], source)
+        )
+        names = {
+            (tuple(source_ids(field)), field["transform"].lower()): field["name"]
+            for field in (
+                field
+                for state in self._states
+                for spec in state.metadata["partition-specs"]
+                for field in spec["fields"]
+            )
+        }
+
+        def text(partition: Partition) -> str:
+            return "/".join(f"{names.get(field, field)}={_value_text(value)}" for field, value in partition)
+
+        deletes = tuple(file for file in renumbered if file.content == EQUALITY_DELETES)
+        return Circumstances(isolated, self._sequences.base, self._reader.positions, text, deletes)
+
+    def _result(
+        self,
+        merge: MetadataMerge,
+        changes: tuple[SideChanges, SideChanges],
+        decision: Decision,
+        files: MergedFiles,
+        row_ids: RowIds,
+        destination: StateFiles,
+    ) -> MergeResult:
+        metadata = dict(merge.metadata)
+        written: WrittenSnapshot | None = None
+        operation = ""
+        former = {snapshot["snapshot-id"] for snapshot in self._states[2].metadata["snapshots"]}
+        copied = [snapshot for snapshot in metadata["snapshots"] if snapshot["snapshot-id"] not in former]
+        time_ms = 1 + max(state.metadata["last-updated-ms"] for state in self._states)
+        if files:
+            operation = _operation(files, changes[0])
+            numbers = self._numbers(metadata)
+            writer = SnapshotWriter(
+                merge, numbers, self._sequences, row_ids, f"{self._terms.folder}/{self._digest[:32]}"
+            )
+            written = writer.write(files, destination, self._reader, self._reader.positions)
+            self._add_snapshot(metadata, written, numbers, operation, row_ids, time_ms)
+        elif copied and metadata["format-version"] > 1:
+            metadata["last-sequence-number"] = self._sequences.merged()
+        if metadata["format-version"] >= ROW_LINEAGE_VERSION:
+            next_row_id = written.next_row_id if written else metadata.get("next-row-id") or 0
+            metadata["next-row-id"] = max(next_row_id, metadata.get("next-row-id") or 0)
+        summary = TableSummary(
+            _side_summary(changes[0], merge.changes[0]),
+            _side_summary(changes[1], merge.changes[1]),
+            _omitted(changes, decision),
+            operation,
+            self._reader.opened,
+        )
+        if canonical(metadata) == canonical(self._states[2].metadata):
+            return SideTaken("destination", self._states[2], summary=summary)
+        self._log(metadata, time_ms)
+        reached = [entry.path for entry in written.added] if written else []
+        reached += [snapshot["manifest-list"] for snapshot in copied if snapshot.get("manifest-list")]
+        reached += _statistics(metadata) - _statistics(self._states[2].metadata)
+        contents = dict(written.files) if written else {}
+        location = f"{self._terms.folder}/{self._digest[:32]}.metadata.json"
+        return MergedTable(metadata, location, contents, tuple(sorted({*reached, *contents})), summary)
+
+    def _numbers(self, metadata: Document) -> SnapshotNumbers:
+        used = {snapshot["snapshot-id"] for state in self._states for snapshot in state.metadata["snapshots"]}
+        count = 0
+        while True:
+            digest = sha256(f"{self._digest}\n{count}".encode()).digest()
+            snapshot_id = int.from_bytes(digest[:8], "big") >> 1
+            if snapshot_id not in used and snapshot_id:
+                break
+            count += 1
+        sequence = self._sequences.merged() if metadata["format-version"] > 1 else 0
+        return SnapshotNumbers(snapshot_id, current_snapshot_id(self._states[2].metadata), sequence)
+
+    def _add_snapshot(
+        self,
+        metadata: Document,
+        written: WrittenSnapshot,
+        numbers: SnapshotNumbers,
+        operation: str,
+        row_ids: RowIds,
+        time_ms: int,
+    ) -> None:
+        extra = {}
+        if self._terms.source_commit:
+            extra["graveler.source-commit"] = self._terms.source_commit
+        source_id = current_snapshot_id(self._states[1].metadata)
+        if source_id is not None:
+            extra["graveler.source-snapshot-id"] = str(source_id)
+        parent = None if numbers.parent_id is None else snapshot_by_id(self._states[2].metadata, numbers.parent_id)
+        snapshot: Document = {"snapshot-id": numbers.snapshot_id}
+        if numbers.parent_id is not None:
+            snapshot["parent-snapshot-id"] = numbers.parent_id
+        if metadata["format-version"] > 1:
+            snapshot["sequence-number"] = metadata["last-sequence-number"] = numbers.sequence
+        snapshot |= {
+            "timestamp-ms": time_ms,
+            "summary": snapshot_summary(written, parent, operation, extra),
+            "manifest-list": written.manifest_list,
+            "schema-id": metadata["current-schema-id"],
+        }
+        if metadata["format-version"] >= ROW_LINEAGE_VERSION:
+            snapshot |= {"first-row-id": row_ids.start, "added-rows": written.next_row_id - row_ids.start}
+        metadata["snapshots"] = [*metadata["snapshots"], snapshot]
+        metadata["current-snapshot-id"] = numbers.snapshot_id
+        main = metadata["refs"].get(MAIN) or {"type": "branch"}
+        metadata["refs"] = {**metadata["refs"], MAIN: {**main, "snapshot-id": numbers.snapshot_id}}
+        entry = {"snapshot-id": numbers.snapshot_id, "timestamp-ms": time_ms}
+        metadata["snapshot-log"] = [*metadata["snapshot-log"], entry]
+
+    def _log(self, metadata: Document, time_ms: int) -> None:
+        former = self._states[2]
+        entry = {"metadata-file": former.location, "timestamp-ms": former.metadata["last-updated-ms"]}
+        text = metadata["properties"].get(_LOG_LENGTH, "")
+        length = max(1, int(text)) if text.isdigit() else _DEFAULT_LOG_LENGTH
+        metadata["metadata-log"] = [*metadata["metadata-log"], entry][-length:]
+        metadata["last-updated-ms"] = time_ms
+
+
+def _value_text(value: Any) -> str:
+    return "null" if value is None else value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _operation(files: MergedFiles, source: SideChanges) -> str:
+    """Return the operation of the merged snapshot."""
+    if not (source.added or source.removed):
+        return "replace"
+    adds_data = any(file.content == DATA for file in files.added)
+    if files.removed or files.vectors or files.restored or any(file.content != DATA for file in files.added):
+        return "overwrite" if adds_data else "delete"
+    return "append"
+
+
+def _side_summary(changes: SideChanges, metadata: tuple[str, ...]) -> SideSummary:
+    added, removed = changes.data_added(), changes.data_removed()
+    return SideSummary(
+        len(added),
+        sum(file.rows for file in added),
+        len(removed),
+        sum(file.rows for file in removed),
+        len(changes.added) - len(added),
+        len(changes.removed) - len(removed),
+        metadata,
+    )
+
+
+def _omitted(changes: tuple[SideChanges, SideChanges], decision: Decision) -> tuple[OmittedCompaction, ...]:
+    omitted = []
+    sides: tuple[tuple[Side, SideChanges, Any], ...] = (
+        ("source", changes[0], decision.source_compactions),
+        ("destination", changes[1], decision.destination_compactions),
+    )
+    for side, side_changes, chosen in sides:
+        for compaction in side_changes.compactions:
+            if compaction not in chosen:
+                files = compaction.removed.values()
+                rows = sum(file.rows for file in files if file.content == DATA)
+                omitted.append(OmittedCompaction(side, compaction.snapshot_id, len(files), rows))
+    return tuple(omitted)
+
+
+def _statistics(metadata: Document) -> set[str]:
+    return {
+        part["statistics-path"] for name in ("statistics", "partition-statistics") for part in metadata.get(name) or ()
+    }
