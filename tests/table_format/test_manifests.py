@@ -476,7 +476,7 @@ def test_entries_that_cannot_be_written() -> None:
         write_manifest(
             [],
             "m",
-            schema=COLUMNS | {"fields": [{"id": 1, "type": "geometry"}]},
+            schema=COLUMNS | {"fields": [{"id": 1, "name": "a", "type": "geometry", "required": True}]},
             spec=SPEC_3,
             format_version=3,
             content=DATA,

@@ -7,9 +7,8 @@ import pytest
 
 from graveler.errors import InvalidError
 from graveler.table_format.file_locations import normal_location
-from graveler.table_format.manifest_lists import ManifestFile, manifests_of, write_manifest_list
-from graveler.table_format.manifests import ADDED, EXISTING, entry_from, write_manifest
-from graveler.table_format.plain_documents import Document
+from graveler.table_format.manifest_lists import manifests_of, write_manifest_list
+from graveler.table_format.manifests import ADDED, EXISTING
 from graveler.table_format.reached_files import (
     FileKind,
     Limits,
@@ -19,6 +18,7 @@ from graveler.table_format.reached_files import (
     reached_files,
 )
 from tests.table_format.tables import History, read_file
+from tests.table_format.written_files import Files
 
 
 def _location(path: Path) -> str:
@@ -57,67 +57,6 @@ def test_each_commit_adds_what_the_state_before_did_not_reach(history: History) 
         lists = [snapshot["manifest-list"] for snapshot in after["snapshots"] if snapshot["snapshot-id"] not in old]
         manifests = [file.location for file in added.values() if file.kind is FileKind.MANIFEST and not file.presumed]
         assert sorted(map(normal_location, reads)) == sorted([*map(normal_location, lists), *manifests])
-
-
-SCHEMA = {"type": "struct", "schema-id": 0, "fields": []}
-SPEC: Document = {"spec-id": 0, "fields": []}
-
-
-class Files(dict[str, bytes]):
-    """Files by location, and the reads of them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads: list[str] = []
-
-    def read(self, location: str) -> bytes:
-        self.reads.append(location)
-        return self[location]
-
-    def manifest(
-        self, name: str, snapshot_id: int, sequence_number: int, version: int = 2, **files: tuple[int, int]
-    ) -> ManifestFile:
-        """Write a manifest of files with a status and a sequence number for each."""
-        entries = [
-            entry_from(
-                {
-                    "status": status,
-                    "snapshot_id": snapshot_id,
-                    "sequence_number": number,
-                    "file_sequence_number": number,
-                    "data_file": {
-                        "path": f"s3://b/{file}",
-                        "format": "PARQUET",
-                        "partition": (),
-                        "record_count": 1,
-                        "size": 9,
-                    },
-                },
-                0,
-            )
-            for file, (status, number) in files.items()
-        ]
-        self[f"s3://b/{name}"], manifest = write_manifest(
-            entries,
-            f"s3://b/{name}",
-            schema=SCHEMA,
-            spec=SPEC,
-            format_version=version,
-            content=0,
-            snapshot_id=snapshot_id,
-            sequence_number=sequence_number,
-        )
-        return manifest
-
-    def snapshot(
-        self, number: int, manifests: list[ManifestFile], parent: int | None = None, version: int = 2
-    ) -> Document:
-        """Write a manifest list."""
-        location = f"s3://b/list-{number}"
-        self[location] = write_manifest_list(
-            manifests, format_version=version, snapshot_id=number, parent_snapshot_id=parent
-        )
-        return {"snapshot-id": number, "manifest-list": location} | ({"parent-snapshot-id": parent} if parent else {})
 
 
 def _names(reached: dict[str, ReachedFile], *, presumed: bool) -> set[str]:

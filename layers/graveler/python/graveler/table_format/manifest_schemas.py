@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from graveler.errors import InvalidError
 from graveler.table_format.plain_documents import Document
+from graveler.table_format.schema_rules import columns_by_id
 
 _LIST_ID: Final = {132: 133, 135: 136}
 _METRICS: Final = (
@@ -30,7 +31,7 @@ def manifest_schema(schema: Document, spec: Document, format_version: int) -> st
 
 @lru_cache(maxsize=16)
 def _manifest_schema(spec_fields: str, columns: str, format_version: int) -> str:
-    types = column_types(json.loads(columns))
+    types = {number: column.type for number, column in columns_by_id({"fields": json.loads(columns)}).items()}
     partition = {
         "type": "record",
         "name": "r102",
@@ -102,23 +103,6 @@ def _metrics_field(number: int, name: str, key_id: int, value_id: int, kind: str
 def partition_fields(fields: list[Document]) -> list[Document]:
     """Return the fields of a spec with their IDs, which old specs of version 1 lack: they count from 1000."""
     return [{"field-id": 1000 + index} | field for index, field in enumerate(fields)]
-
-
-def column_types(columns: list[Document]) -> dict[int, Any]:
-    """Return the Iceberg types of columns by ID, those within structs, lists and maps, too."""
-    types: dict[int, Any] = {}
-    pending: list[tuple[Any, Any]] = [(column.get("id"), column.get("type")) for column in columns]
-    while pending:
-        number, column_type = pending.pop()
-        types[number] = column_type
-        if isinstance(column_type, dict):
-            pending += [(field.get("id"), field.get("type")) for field in column_type.get("fields", ())]
-            pending += [
-                (column_type[f"{part}-id"], column_type.get(part))
-                for part in ("element", "key", "value")
-                if f"{part}-id" in column_type
-            ]
-    return types
 
 
 def _partition_field(field: Document, types: dict[int, Any]) -> Document:
