@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPConnection, InvalidURL
 from typing import Any, Final, Protocol
 from urllib.parse import quote, urlencode
@@ -89,10 +89,11 @@ def raw_query(query: QueryItems) -> str:
 
 
 class EventClient:
-    """Speaks to an application in this process."""
+    """Speaks to an application in this process, which is stopped when ``seconds_left`` are over, if that is given."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: "World", seconds_left: Callable[[], float] | None = None) -> None:
         self.world = world
+        self.seconds_left = seconds_left
 
     def __call__(
         self,
@@ -108,7 +109,7 @@ class EventClient:
         if authorization is not None:
             said["authorization"] = authorization or self.world.admin
         sent = BASE + path if path.startswith("/") else path[1:]
-        answer = as_answer(self.world.application(self.event(method, sent, query, body, said)))
+        answer = as_answer(self.world.application(self.event(method, sent, query, body, said), self.seconds_left))
         check_documented(method, sent, answer)
         return answer
 

@@ -128,6 +128,7 @@ BODIES: dict[str, object] = {
     "createAccessKey": {"name": "somebody"},
     "createHold": {"ref": "main"},
     "postStatus": {"name": "dbt", "state": "success"},
+    "runChecks": {"ref": "main", "branch": "main"},
     "importListing": {"path": "x", "physical_address": "x"},
     "importListingDryRun": {"path": "x", "physical_address": "x"},
     "restoreSubmit": {"commits_meta_range_id": "x", "tags_meta_range_id": "x", "branches_meta_range_id": "x"},
@@ -215,7 +216,7 @@ def test_a_limited_key_stays_within_its_limits(world: World, route: Route) -> No
     assert elsewhere == (not somewhere and reading)
     assert allowed(world, route, Role.ADMIN, ["re*"]) == (route.operation not in OF_THE_LAKE)
     on_branch = "{branch}" in route.template or "{destination}" in route.template
-    on_branch = on_branch or route.operation in ("createBranch", "createPullRequest")
+    on_branch = on_branch or route.operation in ("createBranch", "createPullRequest", "runChecks")
     assert allowed(world, route, Role.ADMIN, (), ["dev", "ma"]) == (not of_branches)
     assert allowed(world, route, Role.ADMIN, (), ["ma*"]) == (not of_branches or on_branch)
 

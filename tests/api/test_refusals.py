@@ -130,6 +130,7 @@ def test_what_goes_wrong_inside_is_logged_under_an_id_and_not_told(
         (errors.UnavailableError("disk"), 503, ""),
         (StoreRefusedError("may not"), 500, ""),
         (SealingKeyLostError("gone"), 500, ""),
+        (errors.CheckSettingsError("unknown field"), 500, ""),
         (errors.AnswerLostError("lost"), 503, "the outcome is unknown"),
         (AuthenticationError(), 401, ""),
         (SourceNotAllowedError("s3://x"), 403, ""),

@@ -71,6 +71,18 @@ def test_a_document_that_cannot_be_is_refused(client: Client, document: dict[str
     assert client("GET", RULES).json()["version"] == 0
 
 
+@pytest.mark.parametrize("path", [RULES, OF_LAKE])
+def test_no_check_takes_an_upload_url_for_ended_that_still_lives(client: Client, path: str) -> None:
+    def put(**seconds: int) -> int:
+        check = {"kind": "live-uploads", **seconds}
+        rule = {**QUALITY, "statuses": [{"name": "live", "check": check}]}
+        return client(
+            "PUT", path, (), {"rules": [{**rule, **({"repositories": ["*"]} if path == OF_LAKE else {})}]}
+        ).status
+
+    assert (put(seconds=899), put(seconds=900), put()) == (400, 200, 200)
+
+
 @pytest.mark.parametrize("etag", ['"x"', "'1'", '"-1"', '"²"'])
 def test_an_etag_that_is_none_of_rules_is_refused(client: Client, etag: str) -> None:
     assert client("PUT", RULES, (), {"rules": []}, {"If-Match": etag}).status == 400
@@ -100,6 +112,33 @@ def test_readers_try_rules_in_force_and_set_none(client: Client) -> None:
     assert client("POST", f"{RULES}/test", (), body, authorization=reader).status == 200
     assert client("POST", f"{RULES}/test", (), {**body, "rules": []}, authorization=reader).status == 401
     assert client("PUT", RULES, (), {"rules": []}, authorization=reader).status == 401
+
+
+def test_checks_are_tried_by_writers_and_others_than_those_of_the_rules_by_admins(client: Client) -> None:
+    path = f"{RULES}/checks"
+    kept = {"kind": "no-deletes"}
+    client("PUT", RULES, (), {"rules": [{**QUALITY, "statuses": [{"name": "kept", "check": kept}]}]})
+    body = {"ref": "main", "branch": "main"}
+    access = client.world.access
+    writer, limited = (basic(access.create_key("w", Role.WRITER, (), branches)) for branches in ((), ("dev",)))
+    answer = client("POST", path, (), body, authorization=writer)
+    head = repository(client).commit_of("main").id
+    assert (answer.status, answer.json()["commit_id"]) == (200, head)
+    assert answer.json()["outcomes"] == [{"name": "kept", "state": "success"}]
+    for refused in (limited, client.world.reader):
+        assert client("POST", path, (), body, authorization=refused).status == 401
+    own = {**body, "definitions": {"ticket": {"kind": "metadata", "keys": {"ticket": "*"}}}}
+    assert client("POST", path, (), own, authorization=writer).status == 401
+    assert client("POST", path, (), own).json()["outcomes"][0]["state"] == "failure"
+    assert client("POST", path, (), {"ref": "main", "branch": "dev"}).status == 400
+
+
+def test_a_process_that_is_stopped_soon_makes_no_check(client: Client) -> None:
+    client("PUT", RULES, (), {"rules": [{**QUALITY, "statuses": [{"name": "kept", "check": {"kind": "no-deletes"}}]}]})
+    body = {"ref": "main", "branch": "main"}
+    bounded = EventClient(client.world, seconds_left=lambda: 1.0)
+    answer = bounded("POST", f"{RULES}/checks", (), body)
+    assert (answer.status, "Send the request again" in answer.message) == (429, True)
 
 
 def test_reports_are_listed_in_pages(client: Client) -> None:

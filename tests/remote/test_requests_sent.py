@@ -20,6 +20,7 @@ from graveler.model import (
     Candidate,
     CandidateDetails,
     CandidateState,
+    CheckTrial,
     CommitID,
     MergeStrategies,
     MergeStrategy,
@@ -94,6 +95,10 @@ VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
     (
         statuses.PostStatus(commit="a/s~1", name="dbt/é %+", state=StatusState.SUCCESS),
         {"description": "fine", "url": "https://ci/1", "expires": 60, "of": "commit"},
+    ),
+    (
+        statuses.RunChecks(ref="a/r~1", branch="b"),
+        {"base": "c", "checks": ("keep",), "definitions": {"keep": {"kind": "no-deletes"}}},
     ),
     (committing.Commit(branch="b"), {"info": DATED, "allow_empty": True, "force": True}),
     (
@@ -332,6 +337,7 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
         ("GET repo/settings/import_sources", 200, {"prefixes": None}),
         ("(GET|PUT) repo/settings/rules", 200, Rules(7)),
         ("POST repo/settings/rules/test", 200, RuleTrial()),
+        ("POST repo/settings/rules/checks", 200, CheckTrial(ID)),
         ("GET repo/candidates", 200, {"pagination": page, "results": []}),
         ("GET repo/candidates/[^/]+", 200, CandidateDetails(CANDIDATE)),
         ("GET repo/settings/rules/reports", 200, {"pagination": page, "results": []}),

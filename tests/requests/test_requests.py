@@ -37,7 +37,7 @@ OF_PULL_REQUESTS: set[type[Request[Any]]] = {
 """Requests about a pull request, which names the branches that a caller needs."""
 OF_CANDIDATES: set[type[Request[Any]]] = {PublishCandidate, WithdrawCandidate}
 """Requests about a candidate, which names the branch that a caller needs."""
-NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag, *OF_PULL_REQUESTS, *OF_CANDIDATES}
+NO_BRANCH: set[type[Request[Any]]] = {CreateTag, DeleteTag, statuses.RunChecks, *OF_PULL_REQUESTS, *OF_CANDIDATES}
 """Requests that change the repository, and no branch of it that they name."""
 
 
@@ -123,6 +123,7 @@ KEYED: list[Request[Any]] = [
     pulls.CommentOnPullRequest(pull="1", text="good"),
     pulls.MergePullRequest(pull="1"),
     statuses.PostStatus(commit="dev", name="dbt", state=StatusState.SUCCESS, expires=60, of="commit"),
+    statuses.RunChecks(ref="dev", branch="main", definitions={"kept": {"kind": "no-deletes"}}),
 ]
 
 
@@ -178,6 +179,7 @@ def test_the_lake_knows_results_by_the_request_id_alone(request_type: type[Reque
 
 UNCHANGED_BY_BRANCH: set[str] = {
     "createBranch",
+    "runChecks",
     *(kind.endpoint.operation for kind in OF_PULL_REQUESTS | OF_CANDIDATES if kind.endpoint is not None),
 }
 """Operations whose branch is in the body, a pull request or a candidate: their handlers require the permission themselves."""
@@ -202,9 +204,8 @@ def test_every_request_is_offered_over_http_or_deliberately_not() -> None:
 def test_a_route_knows_the_branch_that_its_requests_change() -> None:
     """Limits of keys to branches are judged by it, and so is the audit."""
     for route in (route for group in GROUPS for route in group.routes):
-        changes = {name for kind in route.requests for name in kind.changes} or (OF_PULL_REQUESTS | OF_CANDIDATES) & {
-            *route.requests
-        }
+        named = {name for kind in route.requests for name in kind.changes}
+        changes = named or (OF_PULL_REQUESTS | OF_CANDIDATES | {statuses.RunChecks}) & {*route.requests}
         assert bool(changes) == bool(route.branch_parameter or route.branch_in_body) or not route.requests
         assert route.branch_in_body == (route.operation in UNCHANGED_BY_BRANCH) or not route.requests
         if route.requests:

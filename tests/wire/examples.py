@@ -56,6 +56,7 @@ def every_error(name: str) -> list[GravelerError]:
         errors.ChangesHeldError(name, "c" * 64, "etl", "2026-11-28 10:00 UTC"),
         errors.TurnKeptError(name, "c" * 64, "etl", "2026-11-28 10:00 UTC"),
         errors.CandidateEndedError("c" * 64, "withdrawn", ": by etl"),
+        errors.CheckSettingsError("unknown field"),
         errors.DirtyBranchError("main", "merging", name),
         errors.LaterVersionError(name, 3, 2),
         errors.TooMuchWorkError(name, 1000, 10, "operation"),

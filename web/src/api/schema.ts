@@ -2596,6 +2596,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/repositories/{repository}/settings/rules/checks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make the checks of a branch's rules on any commit.
+         * @description Nothing is published, and no status is posted. The response comes when all have ended; 429 if they take longer than the server may: the same request goes on with those that have no verdict yet.
+         */
+        post: operations["runChecks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories/{repository}/settings/rules/reports": {
         parameters: {
             query?: never;
@@ -3125,6 +3145,46 @@ export interface components {
             reflog: boolean;
             /** @default false */
             repair: boolean;
+        };
+        /**
+         * CheckOutcome
+         * @description The verdict of a check that was tried, and not posted: the ``name`` of its status, and what that would say.
+         */
+        CheckOutcome: {
+            /** @default  */
+            description: string;
+            name: string;
+            state: components["schemas"]["StatusState"];
+            /** @default  */
+            url: string;
+        };
+        /**
+         * CheckRun
+         * @description The checks to make on the commit of ``ref``, as if it were to be published on ``branch``: those of the branch's rules, of them
+         *         the names in ``checks``. An admin may send ``definitions`` of others, by name, instead.
+         */
+        CheckRun: {
+            /** @default null */
+            base: string | null;
+            branch: string;
+            /** @default null */
+            checks: string[] | null;
+            /** @default null */
+            definitions: {
+                [key: string]: Record<string, never>;
+            } | null;
+            ref: string;
+        };
+        /**
+         * CheckTrial
+         * @description The outcome of checks that were tried on a commit, as if it were to follow ``base_id``, None for nothing.
+         */
+        CheckTrial: {
+            /** @default null */
+            base_id: string | null;
+            commit_id: string;
+            /** @default [] */
+            outcomes: components["schemas"]["CheckOutcome"][];
         };
         /**
          * CherryPickCreation
@@ -5903,6 +5963,9 @@ export type CandidatePublication = components['schemas']['CandidatePublication']
 export type CandidateState = components['schemas']['CandidateState'];
 export type Check = components['schemas']['Check'];
 export type CheckCreation = components['schemas']['CheckCreation'];
+export type CheckOutcome = components['schemas']['CheckOutcome'];
+export type CheckRun = components['schemas']['CheckRun'];
+export type CheckTrial = components['schemas']['CheckTrial'];
 export type CherryPickCreation = components['schemas']['CherryPickCreation'];
 export type CommentCreation = components['schemas']['CommentCreation'];
 export type Commit = components['schemas']['Commit'];
@@ -22279,6 +22342,89 @@ export interface operations {
             };
             /** @description Precondition Failed */
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    runChecks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a name that you choose for this request: if it is repeated under this name, it takes effect only once */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                repository: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckRun"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckTrial"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -215,6 +215,17 @@ class UnavailableError(GravelerError):
     code = "unavailable"
 
 
+@sentence(
+    "the settings of checks, where they are made, are wrong, so no check can be made and nothing was changed; the operator there "
+    "has to correct GRAVELER_CHECKS: {reason}"
+)
+class CheckSettingsError(UnavailableError):
+    """The settings of checks in the environment of this process, or of the server, cannot be used. No client can mend that."""
+
+    code = "check_settings_wrong"
+    reason: str
+
+
 class DamagedObjectError(CorruptError):
     """The bytes of an object are not those that the lake recorded. ``expected`` and ``found`` are the recorded and the actual
     size and MD5, where they are known."""

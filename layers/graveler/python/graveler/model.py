@@ -239,6 +239,23 @@ class Status(Struct, frozen=True, omit_defaults=True):
     check: str = ""
 
 
+class CheckOutcome(Struct, frozen=True, omit_defaults=True):
+    """The verdict of a check that was tried, and not posted: the ``name`` of its status, and what that would say."""
+
+    name: str
+    state: StatusState
+    description: str = ""
+    url: str = ""
+
+
+class CheckTrial(Struct, frozen=True):
+    """The outcome of checks that were tried on a commit, as if it were to follow ``base_id``, None for nothing."""
+
+    commit_id: CommitID
+    base_id: CommitID | None = None
+    outcomes: tuple[CheckOutcome, ...] = ()
+
+
 class CandidateState(str, Enum):
     """The state of a candidate. All but the first two are ends, which never change."""
 

@@ -1,11 +1,13 @@
 """Checks of rules at the gate of a branch: a merge, a commit that is refused, a moved head, a webhook that is followed."""
 
 import pytest
+from msgspec.structs import replace
 
-from graveler.errors import RuleError
-from graveler.lake.gates.checks.trial import checks_of_branch
+from graveler.errors import BusyError, InvalidError, RuleError
+from graveler.lake.context import Context
 from graveler.lake.gates.statuses import GRAVELER, Statuses
 from graveler.model import CandidateState, RequiredStatus, Rule, StatusState
+from graveler.requests.statuses import RunChecks
 from tests.lake.gates.support import candidates, guarded_world, post, set_rules
 
 
@@ -63,10 +65,17 @@ def test_posters_of_other_checks_do_not_count() -> None:
         world.main.commit("main", "delete")
 
 
-def test_the_checks_of_a_branch_are_those_of_its_rules() -> None:
+def test_checks_are_tried_on_any_commit_and_post_nothing() -> None:
     world = guarded_world(
         rule(KEEP, RequiredStatus("test", posters=("ci",))), Rule(name="x", branches=("x",), statuses=(FEW,))
     )
-    assert checks_of_branch(world.repository(), "main") == {"keep": KEEP.check}
+    request = RunChecks(ref="main", branch="main")
+    assert [outcome.name for outcome in world.main.run(request).outcomes] == ["keep"]
+    assert world.main.statuses("main") == ()
+    with pytest.raises(InvalidError, match="there is no check 'few', but: keep"):
+        world.main.run(replace(request, checks=("few",)))
+    with pytest.raises(BusyError, match="take longer than this call may"):
+        world.main.run(request, Context(stop=lambda: True))
     set_rules(world.main)
-    assert checks_of_branch(world.repository(), "main") == {}
+    with pytest.raises(InvalidError, match="have no checks"):
+        world.main.run(request)

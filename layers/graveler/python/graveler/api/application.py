@@ -123,7 +123,8 @@ class Application:
             else:
                 route, parameters = self._router.find(method, path)
                 operation = route.operation
-                response = self._answer(event, route, parameters, request_id, left, has_body=has_body)
+                bounded = seconds_left is not None
+                response = self._answer(event, route, parameters, request_id, left, has_body=has_body, bounded=bounded)
         except Exception as error:  # noqa: BLE001 - whatever it is, it gets an answer
             response = _refusal(error, operation or path, request_id)
         if response is not None:
@@ -144,6 +145,7 @@ class Application:
         seconds_left: Callable[[], float],
         *,
         has_body: bool,
+        bounded: bool,
     ) -> Response | None:
         headers = event.get("headers") or {}
         identity = ANONYMOUS
@@ -165,6 +167,7 @@ class Application:
             request_id,
             seconds_left,
             has_body=has_body,
+            is_bounded=bounded,
         )
         pairs = split_query(event.get("rawQueryString", ""))
         if not has_body and route.body_kind is BodyKind.SMALL:  # its handler may do its work without a body

@@ -34,7 +34,8 @@ class BodyNeededError(Exception):
 
 class Call:
     """The context of a request, besides its parameters. Header names are in lower case. ``seconds_left`` is the time it may still
-    take. ``has_body`` is False while only the head has arrived: then what reads the body raises :class:`BodyNeededError`."""
+    take; ``is_bounded``: the process is stopped then. ``has_body`` is False while only the head has arrived: then what reads the
+    body raises :class:`BodyNeededError`."""
 
     __slots__ = (
         "_body",
@@ -43,6 +44,7 @@ class Call:
         "has_body",
         "headers",
         "identity",
+        "is_bounded",
         "lake",
         "only_while",
         "operation",
@@ -67,6 +69,7 @@ class Call:
         seconds_left: Callable[[], float],
         *,
         has_body: bool = True,
+        is_bounded: bool = False,
     ) -> None:
         self._event = event
         self._body: bytes | None = None
@@ -82,6 +85,7 @@ class Call:
         self.operation = operation
         self.request_id = request_id
         self.seconds_left = seconds_left
+        self.is_bounded = is_bounded
         self.signed_urls = False
         """Whether the response has presigned URLs in it, so that no cache may store it."""
 

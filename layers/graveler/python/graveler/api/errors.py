@@ -12,6 +12,7 @@ from graveler.errors import (
     AlreadyExistsError,
     AnswerLostError,
     BusyError,
+    CheckSettingsError,
     ConflictError,
     CorruptError,
     DirtyBranchError,
@@ -133,6 +134,7 @@ _TABLE: Final[tuple[tuple[type[GravelerError], Callable[[GravelerError], tuple[i
         _says(500),
     ),  # this and the next last until somebody sets the deployment right: no client should retry
     (SealingKeyLostError, _says(500)),
+    (CheckSettingsError, _says(500)),
     (AnswerLostError, _says(503, UNKNOWN_OUTCOME)),
     (UnavailableError, _says(503)),
 )

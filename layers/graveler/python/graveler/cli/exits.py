@@ -11,6 +11,7 @@ from graveler.cli.terminal import Screen, prints_json
 from graveler.cli.values import conflict_lines
 from graveler.errors import (
     BusyError,
+    CheckSettingsError,
     ConflictError,
     CorruptError,
     ForbiddenError,
@@ -72,6 +73,7 @@ _CODES: Final[Mapping[type[GravelerError], ExitCode]] = {
     ForbiddenError: ExitCode.FORBIDDEN,
     BusyError: ExitCode.BUSY,
     CorruptError: ExitCode.CORRUPT,
+    CheckSettingsError: ExitCode.UNAVAILABLE,
     UnavailableError: ExitCode.UNAVAILABLE,
 }
 

@@ -166,6 +166,7 @@ class KeywordMethods(ABC):
     import_listing = _method(lambda: requests.importing.ImportListing, "options")
     export = _method(lambda: requests.exporting.Export)
     post_status = _method(lambda: requests.statuses.PostStatus)
+    run_checks = _method(lambda: requests.statuses.RunChecks)
 
 
 def strategies_of(strategy: MergeStrategy | MergeStrategies) -> MergeStrategies:

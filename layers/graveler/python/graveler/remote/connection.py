@@ -32,6 +32,8 @@ from graveler.text.readable import without_password
 from graveler.wire.documents import Pagination
 from graveler.wire.error_documents import Error
 
+SILENCE: Final = 120.0
+"""Seconds for which a server may stay silent before it answers, for most requests."""
 PAGE: Final = 1000
 """Results per page, and the number of objects that one request may name."""
 
@@ -188,7 +190,7 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         key: str = "",
         passing: Sequence[int] = (),
-        seconds: float = 120,
+        seconds: float = SILENCE,
     ) -> Response:
         """Send one request and return its response. ``path`` holds the segments below ``/api/v1``, ``document`` becomes the JSON
         body; a POST carries the Idempotency-Key ``key``, or a random one. A status of 400 or above is raised as its error

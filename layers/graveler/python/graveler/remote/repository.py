@@ -24,6 +24,7 @@ from graveler.lake.refs.run_destination import DESTINATIONS, expect_elsewhere
 from graveler.model import (
     Application,
     Branch,
+    CheckTrial,
     Commit,
     CommitID,
     MetarangeName,
@@ -50,6 +51,7 @@ from graveler.requests.importing import (
     ImportListing,
 )
 from graveler.requests.merging import CherryPick, Merge, Replay, Revert
+from graveler.requests.statuses import RunChecks
 from graveler.storage.durable_files import temporary_files
 from graveler.system.progress import ObjectProgress
 from graveler.system.temporary_files import own_folder
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
+_CHECK_SECONDS: Final = 3600.0
+"""Seconds for which a server may stay silent while it makes checks."""
 """Seconds between two polls of an import: the first pause, and the longest."""
 _LISTING: Final = ".graveler/listing"
 """The path under which a listing is sent. No object of this path is created."""
@@ -111,6 +115,10 @@ class RemoteRepository(RemoteSettings, RemotePullRequests, KeywordMethods):
         target = self.commit_of(request.ref).id
         send(self._connection, self._name, replace(request, ref=target))
         return Branch(request.branch, target)
+
+    def _run_checks(self, request: RunChecks, _: Context) -> CheckTrial:
+        """Have checks made. One request, which the server answers once the last of them has ended."""
+        return send(self._connection, self._name, request, seconds=_CHECK_SECONDS).read(CheckTrial)
 
     # Uncommitted changes
 
@@ -470,6 +478,7 @@ _RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Contex
     ImportAddresses: RemoteRepository._run_import_addresses,
     ImportFolder: RemoteRepository._run_import_folder,
     ImportListing: RemoteRepository._run_import_listing,
+    RunChecks: RemoteRepository._run_checks,
     staging.Copy: RemoteRepository._run_copy,
     staging.CopyPrefix: RemoteRepository._run_copy_prefix,
     staging.Delete: RemoteRepository._run_delete,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from graveler import model
 from graveler.errors import InvalidError
 from graveler.history.names import check_branch
-from graveler.remote.connection import Connection, Query, Response
+from graveler.remote.connection import SILENCE, Connection, Query, Response
 from graveler.requests.base import CommitInfo, Request
 from graveler.wire import documents, object_documents, status_documents
 from graveler.wire.request_shapes import shape_of
@@ -25,9 +25,10 @@ def send(
     request: Request[Any],
     headers: Mapping[str, str] | None = None,
     passing: Sequence[int] = (),
+    seconds: float = SILENCE,
 ) -> Response:
-    """Send a request to its endpoint and return the response. ``passing`` as of :meth:`Connection.call`. :class:`InvalidError`
-    for what no branch can be called, and for a creation time where the API accepts none."""
+    """Send a request to its endpoint and return the response. ``passing`` and ``seconds`` as of :meth:`Connection.call`.
+    :class:`InvalidError` for what no branch can be called, and for a creation time where the API accepts none."""
     shape = shape_of(type(request))
     endpoint = shape.endpoint
     info: CommitInfo | None = getattr(request, "info", None)
@@ -40,8 +41,9 @@ def send(
     path = [parameters[part[1:-1]] if part[:1] == "{" else part for part in endpoint.template.split("/")[1:]]
     query: Query = shape.query_of(request)
     key = "" if endpoint.method != "POST" else info.request_id if info else getattr(request, "request_id", "")
+    document = shape.document_of(request)
     return connection.call(
-        endpoint.method, path, query, shape.document_of(request), headers=headers, key=key, passing=passing
+        endpoint.method, path, query, document, headers=headers, key=key, passing=passing, seconds=seconds
     )
 
 

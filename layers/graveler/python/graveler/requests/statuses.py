@@ -1,8 +1,9 @@
-"""Requests about statuses: the verdicts about trees that the rules of branches and tags ask for."""
+"""Requests about statuses: the verdicts about trees that the rules of branches and tags ask for, and the trial of checks."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from graveler.model import Status, StatusState
+from graveler.model import CheckTrial, Status, StatusState
 from graveler.requests.base import Endpoint, Field, Permission, Request
 
 
@@ -43,3 +44,39 @@ class PostStatus(Request[Status], frozen=True, kw_only=True):
     url: Annotated[str, Field("The address of the details.", metavar="URL")] = ""
     expires: int = 0
     of: Literal["tree", "commit"] = "tree"
+
+
+class RunChecks(Request[CheckTrial], frozen=True, kw_only=True):
+    """Make the checks in the rules of ``branch`` on the commit of ``ref``, as if it were to be published there: all of them, or
+    those of the names ``checks``. Nothing is published, and no status is posted; verdicts are used again, and kept, as those of a
+    candidate. A branch that does not exist yet has no earlier state.
+
+    ``base`` is compared with; by default the branch's commit, or if that is ``ref``'s, its first parent. With ``definitions``, by
+    name, these checks are made instead of those of the rules, which over HTTP is up to an admin. Commands and functions are the
+    entries in the settings of the process that runs them.
+
+    Cost: resolving the refs; a table read for the rules; for each check the records that it reads, one table read for a verdict
+    that is there, else 3 table requests and the run. A check that cannot be made has the state ``error``.
+    :class:`RefNotFoundError`; :class:`InvalidError` for a branch without checks, an unknown name, or a definition that no rule
+    can have; :class:`BusyError` if the context leaves too little time.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    refs: ClassVar = ("ref",)
+    implementation: ClassVar = "gates.checks.trial:try_checks"
+    endpoint: ClassVar = Endpoint(
+        "POST",
+        "/repositories/{repository}/settings/rules/checks",
+        "runChecks",
+        function="merge",
+        body="CheckRun",
+        meaning="""
+    The checks to make on the commit of ``ref``, as if it were to be published on ``branch``: those of the branch's rules, of them
+    the names in ``checks``. An admin may send ``definitions`` of others, by name, instead.""",
+    )
+
+    ref: str
+    branch: str
+    base: str = ""
+    checks: tuple[str, ...] = ()
+    definitions: Mapping[str, Mapping[str, Any]] = {}

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from graveler.files.repository import RepositoryAccess
 from graveler.lake.context import Context
 from graveler.model import (
     Change,
+    CheckTrial,
     Commit,
     CommitID,
     CommonPrefix,
@@ -136,6 +137,25 @@ class Reference:
             url=url,
             expires=expires,
             of=of,
+        )
+        return self._access.repository.run(request, self._context)
+
+    def run_checks(
+        self,
+        branch: str,
+        *,
+        base: "ReferenceType" = "",
+        checks: Sequence[str] = (),
+        definitions: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> CheckTrial:
+        """Make the checks in the rules of a branch, or those with ``definitions`` by name, on the ref's commit. Nothing is
+        published, and no status is posted. Cost and errors as :class:`RunChecks`."""
+        request = requests.statuses.RunChecks(
+            ref=self._id,
+            branch=branch,
+            base=ref_of(base),
+            checks=tuple(checks),
+            definitions=definitions or {},
         )
         return self._access.repository.run(request, self._context)
 

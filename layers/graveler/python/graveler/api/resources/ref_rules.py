@@ -1,5 +1,6 @@
 """Rules of branches and tags: those of a repository, those of the lake, their trial and reports; and candidates, which wait."""
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -9,10 +10,11 @@ from graveler.api.errors import bad_request
 from graveler.api.queries import AfterQuery
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
-from graveler.model import Candidate, CandidateDetails, LakeRules, Rules, RuleTrial
+from graveler.model import Candidate, CandidateDetails, CheckTrial, LakeRules, Rule, Rules, RuleTrial
 from graveler.requests.base import Permission
 from graveler.requests.committing import PublishCandidate, WithdrawCandidate
 from graveler.requests.setting_changes import SetRules
+from graveler.requests.statuses import RunChecks
 from graveler.wire.documents import Commit, Pagination, commit_document
 from graveler.wire.error_documents import Error
 from graveler.wire.rule_documents import CandidateList, LakeRuleChange, RuleChange, RuleReports, RuleTest
@@ -22,6 +24,8 @@ routes = Routes("rules")
 _RULES: Final = "/repositories/{repository}/settings/rules"
 _OF_LAKE: Final = "/settings/rules"
 _CANDIDATES: Final = "/repositories/{repository}/candidates"
+_MARGIN: Final = 2.0
+"""Seconds that a request for checks leaves for their end and the response."""
 _ETAG: Final = {"ETag": "the version of the rules, for `If-Match`"}
 
 
@@ -42,6 +46,7 @@ def get_rules(call: Call, repository: str) -> Response:
 def set_rules(call: Call, repository: str, body: RuleChange) -> Response:
     """Replace the rules of a repository. They are in force when the response arrives, also for changes that are under way. With
     the header `If-Match`, or a ``version``, only if the present rules have that version."""
+    _expect_lifetimes(call, body.rules)
     request = SetRules(rules=body.rules, if_match=_expected(call, body.version))
     return _answer(call.run(repository, request))
 
@@ -57,6 +62,19 @@ def test_rules(call: Call, repository: str, body: RuleTest) -> Response:
     if not name or (body.tag and body.branch):
         raise bad_request("name either a branch or a tag, for which the commit is to be judged")
     return json_response(opened.gates.try_rules(body.ref, name, kind, body.rules))
+
+
+@routes.run(RunChecks, responses={200: CheckTrial, 400: Error, 404: Error, 429: Error}, branch_in_body=True, scans=True)
+def run_checks(call: Call, repository: str, request: RunChecks) -> Response:
+    """Make the checks of a branch's rules on any commit. Nothing is published, and no status is posted. The response comes when
+    all have ended; 429 if they take longer than the server may: the same request goes on with those that have no verdict yet."""
+    if request.definitions:
+        call.identity.require(Permission.ADMIN, repository)
+    call.identity.require(Permission.WRITE, repository, request.branch)
+    context = call.context()
+    if call.is_bounded:
+        context = replace(context, stop=lambda: call.seconds_left() <= _MARGIN)
+    return json_response(call.lake.repository(repository, request.ref).run(request, context))
 
 
 @routes.get(
@@ -85,7 +103,24 @@ def get_lake_rules(call: Call) -> Response:
 def set_lake_rules(call: Call, body: LakeRuleChange) -> Response:
     """Replace the rules of the lake, and those copies of them that its repositories have. They are in force in each repository
     when the response arrives."""
+    _expect_lifetimes(call, body.rules)
     return _answer(call.lake.set_rules(body.rules, _expected(call, body.version), by=call.committer))
+
+
+def _expect_lifetimes(call: Call, rules: Sequence[Rule]) -> None:
+    """Refuse checks by which an object would pass while somebody may still have a URL of this server to replace it."""
+    from graveler.lake.gates.checks.definitions import LiveUploadsCheck  # only where rules are set
+
+    longest, default = call.settings.presign_seconds, LiveUploadsCheck().seconds
+    for rule in rules:
+        for status in rule.statuses:
+            check = status.check or {}
+            seconds = check.get("seconds", default)
+            if check.get("kind") == "live-uploads" and isinstance(seconds, int) and seconds < longest:
+                raise bad_request(
+                    f"check {status.name!r} of rule {rule.name!r} takes upload URLs for ended after {seconds:,} seconds, but "
+                    f"those of this server live for {longest:,}; set its seconds to {longest} at least"
+                )
 
 
 def _answer(rules: Rules | LakeRules) -> Response:

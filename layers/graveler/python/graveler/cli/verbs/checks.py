@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from graveler import requests
 from graveler.cli import completion
 from graveler.cli.commands import Commands
 from graveler.cli.exits import ExitCode
 from graveler.cli.local_files import file_named
-from graveler.cli.locations import Named, open_own_lake
+from graveler.cli.locations import open_repository
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import output
 from graveler.cli.uris import parse_ref, parse_ref_of
@@ -17,8 +18,8 @@ from graveler.cli.values import SHORT
 from graveler.errors import UNREADABLE, InvalidError
 
 if TYPE_CHECKING:
-    from graveler.lake.repository import OpenRepository
-    from graveler.model import Commit, Status
+    from graveler.model import CheckOutcome, CheckTrial
+    from graveler.remote.any_repository import AnyRepository
 
 app = Commands(help="Try the checks of a branch's rules.")
 
@@ -71,8 +72,9 @@ def run(
 ) -> None:
     """Try the checks of a branch's rules on any commit.
 
-    Uncommitted changes are not included. Nothing is published, and no status is posted. Commands and functions run as entries of
-    GRAVELER_CHECKS. Needs the lake itself, not a server's: checks run on this machine.
+    Uncommitted changes are not included. Nothing is published, and no status is posted. Checks run where the lake is: on this
+    machine, or on the server, with the commands and functions of its GRAVELER_CHECKS. A server needs a key that may write to the
+    branch, and for a --definition that of an admin.
 
     \b
     Examples:
@@ -84,43 +86,28 @@ def run(
       state is success, failure, error or pending, base may be null.
     The exit code is 5 unless all checks are a success.
     """
-    from graveler.lake.gates.checks.trial import checks_of_branch, try_checks
-
     uri = parse_ref(ref)
-    repository = _open(lake, uri.repository)
-    on_branch = parse_ref_of(uri.repository, branch) if branch else _branch_of(repository, uri.ref)
+    definitions: dict[str, Any] = {}
     if definition is not None:
-        definitions: dict[str, Any] = {definition.stem if str(definition) != "-" else "check": _read(definition)}
-    else:
-        definitions = dict(checks_of_branch(repository, on_branch))
-    if check:
-        definitions = {name: _expect_check(name, definitions) for name in check}
-    if not definitions:
-        raise InvalidError(
-            f"the rules of branch {on_branch!r} have no checks that graveler runs; give one with --definition FILE"
-        )
-    commit, previous, statuses = try_checks(
-        repository, uri.ref, on_branch, definitions, parse_ref_of(uri.repository, base) if base else ""
+        definitions = {definition.stem if str(definition) != "-" else "check": _read(definition)}
+    repository = open_repository(lake, uri.repository)
+    request = requests.statuses.RunChecks(
+        ref=uri.ref,
+        branch=parse_ref_of(uri.repository, branch) if branch else _branch_of(repository, uri.ref),
+        base=parse_ref_of(uri.repository, base) if base else "",
+        checks=tuple(check or ()),
+        definitions=definitions,
     )
-    for status in statuses.values():
-        _show(status, commit, previous, as_json=as_json)
-    if any(status.state.value != "success" for status in statuses.values()):
+    trial = repository.run(request)
+    for outcome in trial.outcomes:
+        _show(outcome, trial, as_json=as_json)
+    if any(outcome.state.value != "success" for outcome in trial.outcomes):
         raise typer.Exit(ExitCode.PRECONDITION)
 
 
-def _open(lake: Named | None, repository: str) -> "OpenRepository":
-    return open_own_lake(lake).repository(repository)
-
-
-def _branch_of(repository: "OpenRepository", ref: str) -> str:
+def _branch_of(repository: "AnyRepository", ref: str) -> str:
     description = repository.describe_ref(ref)
     return ref if description.type == "branch" else repository.repository.default_branch
-
-
-def _expect_check(name: str, definitions: dict[str, Any]) -> Any:
-    if name not in definitions:
-        raise InvalidError(f"there is no check {name!r}, but: {', '.join(sorted(definitions)) or 'none'}")
-    return definitions[name]
 
 
 def _read(file: Path) -> Any:
@@ -141,21 +128,21 @@ def _read(file: Path) -> Any:
     return document
 
 
-def _show(status: "Status", commit: "Commit", base: "Commit | None", *, as_json: bool) -> None:
+def _show(outcome: "CheckOutcome", trial: "CheckTrial", *, as_json: bool) -> None:
     screen = output(as_json=as_json)
     document = {
-        "name": status.name,
-        "state": status.state.value,
-        "description": status.description,
-        "url": status.url,
-        "commit": commit.id,
-        "base": None if base is None else base.id,
+        "name": outcome.name,
+        "state": outcome.state.value,
+        "description": outcome.description,
+        "url": outcome.url,
+        "commit": trial.commit_id,
+        "base": trial.base_id,
     }
-    state = screen.paint(status.state.value.ljust(7), _COLOURS[status.state.value])
-    compared = f" against {base.id[:SHORT]}" if base is not None else ""
+    state = screen.paint(outcome.state.value.ljust(7), _COLOURS[outcome.state.value])
+    compared = f" against {trial.base_id[:SHORT]}" if trial.base_id is not None else ""
     screen.answer(
         document,
-        f"{state}  {screen.safe(status.name)}  {screen.paint(f'{commit.id[:SHORT]}{compared}', 'dim')}",
-        *(f"         {screen.safe(line)}" for line in status.description.splitlines()),
-        *([f"         {screen.safe(status.url)}"] if status.url else []),
+        f"{state}  {screen.safe(outcome.name)}  {screen.paint(f'{trial.commit_id[:SHORT]}{compared}', 'dim')}",
+        *(f"         {screen.safe(line)}" for line in outcome.description.splitlines()),
+        *([f"         {screen.safe(outcome.url)}"] if outcome.url else []),
     )

@@ -239,6 +239,7 @@ def serve(
     """
     from graveler.access.authentication import Access
     from graveler.access.sources import ImportSources
+    from graveler.lake.gates.checks.check_settings import settings_of_process
     from graveler.server.configuration import SecretVariables, ServerSettings, parse_base_path
 
     try:
@@ -255,6 +256,7 @@ def serve(
             "address: leave out --host, or --open-setup"
         )
     CrossOrigin(cors_origin or ())  # refuses what is no origin
+    settings_of_process()  # refuses what no check could be made with
     below = parse_base_path(base_path)
     if s3_port is None and (s3_domain or s3_certificate or s3_certificate_key):
         raise InvalidError("--s3-domain and --s3-certificate are for S3 clients: give a port for them with --s3-port")

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from graveler.errors import (
     BusyError,
+    CheckSettingsError,
     ConflictError,
     GravelerError,
     InvalidError,
@@ -350,7 +351,7 @@ class Passage(GateKeeper):
                 f"the statuses of candidate {attempt.commit.id}, or its pull request, keep changing; branch {self.name!r} was "
                 "not changed, try again"
             )
-        except (RuleError, TooMuchWorkError, BusyError):
+        except (RuleError, TooMuchWorkError, BusyError, CheckSettingsError):
             self._leave(attempt)
             raise
 

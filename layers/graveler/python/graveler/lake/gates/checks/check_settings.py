@@ -28,7 +28,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from graveler.errors import UNREADABLE, ForbiddenError, InvalidError
+from graveler.errors import UNREADABLE, CheckSettingsError, InvalidError
 from graveler.system.secret_variables import CHECKS, is_document
 
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -68,8 +68,8 @@ _decode: Final = msgspec.json.Decoder(CheckSettings).decode
 
 def settings_of_process(environment: Mapping[str, str] = os.environ) -> CheckSettings:
     """Return the settings that the environment of this process names; none of any if it does not. Cost: a file is read.
-    :class:`InvalidError` for what is no such document, :class:`ForbiddenError` for a file that others may write, or that has
-    secrets and others may read."""
+    :class:`CheckSettingsError` for what is no such document, and for a file that others may write, or that has secrets and others
+    may read."""
     text = environment.get(CHECKS, "").strip()
     if not text:
         return CheckSettings()
@@ -78,10 +78,10 @@ def settings_of_process(environment: Mapping[str, str] = os.environ) -> CheckSet
     except UNREADABLE as error:
         # The message of a parser may quote a secret; that of the decoder names fields.
         reason = str(error) if isinstance(error, msgspec.ValidationError) else "it cannot be parsed"
-        raise InvalidError(f"the settings of checks in {CHECKS} are wrong: {reason}") from None
+        raise CheckSettingsError(reason) from None
     for name, command in settings.commands.items():
         if not command or not all(command):
-            raise InvalidError(f"command {name!r} in {CHECKS} is empty; give a program and its arguments")
+            raise CheckSettingsError(f"command {name!r} is empty; give a program and its arguments")
     return settings
 
 
@@ -93,10 +93,12 @@ def _read(path: Path) -> CheckSettings:
             mode = os.fstat(file.fileno()).st_mode
             document = tomllib.load(file)
     except OSError as error:
-        raise InvalidError(f"{CHECKS} names {str(path)!r}, which cannot be read: {error.strerror or error}") from None
+        raise CheckSettingsError(f"{str(path)!r} cannot be read: {error.strerror or error}") from None
     settings = msgspec.convert(document, CheckSettings)
     if mode & _OTHERS_WRITE:
-        raise ForbiddenError(f"other users may write {str(path)!r}, whose commands run here; run `chmod go-w {path}`")
+        raise CheckSettingsError(
+            f"other users may write {str(path)!r}, whose commands run here; run `chmod go-w {path}`"
+        )
     if settings.secrets and mode & _OTHERS_READ:
-        raise ForbiddenError(f"{str(path)!r} has secrets, but other users may read it; run `chmod 600 {path}`")
+        raise CheckSettingsError(f"{str(path)!r} has secrets, but other users may read it; run `chmod 600 {path}`")
     return settings
