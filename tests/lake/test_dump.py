@@ -345,7 +345,7 @@ def test_the_names_for_renaming_lie_before_and_behind_in_a_listing() -> None:
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 def test_what_was_acknowledged_is_there_whatever_happens_at_any_request_of_the_dump(meanwhile: str) -> None:
     act, touched = MEANWHILE[meanwhile]
-    every = 1 if WHOLE else 3
+    every = 1 if WHOLE else 5
     moments = (seed() + crc32(meanwhile.encode())) % every
     while True:
         world = story()

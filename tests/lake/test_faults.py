@@ -1,6 +1,6 @@
 """Faults at every request of every verb, one by one: see :mod:`tests.lake.faults`, and ``docs/faults.md``.
 
-Every third request, beginning where the seed says, and always the last one; all with ``GRAVELER_WHOLE``. ``GRAVELER_FAULTS=n``
+Every fifth request, beginning where the seed says, and always the last one; all with ``GRAVELER_WHOLE``. ``GRAVELER_FAULTS=n``
 tries every kind of fault, and every way to go on, and adds :mod:`tests.lake.test_faults_long`.
 """
 
@@ -36,7 +36,7 @@ def one_by_one(case: Case, folder: Path, make: Callable[[Path], Scene]) -> tuple
     problems: list[str] = []
     serial = count()
     numbered = list(enumerate(requests))
-    tried = dict([*share(numbered, 3, case.name), *numbered[-1:]])
+    tried = dict([*share(numbered, 5, case.name), *numbered[-1:]])
     for ordinal, kinds in tried.items():
         for turn, kind in enumerate(kinds):
             for way in WAYS if PAIRS else [WAYS[(ordinal + turn) % len(WAYS)]]:

@@ -24,8 +24,10 @@ from tests.gateway.clients.tools import missing
 from tests.support.certificates import new_certificates
 
 RUN_ON: Final = {
-    "folder": tuple(client.name for client in S3_CLIENTS if client.name not in ("hadoop_aws", "rclone_mount")),
-    "aws": ("deltalake", "pyarrow"),
+    "folder": tuple(
+        client.name for client in S3_CLIENTS if client.name not in ("awscli", "hadoop_aws", "rclone_mount")
+    ),
+    "aws": ("deltalake",),
 }
 SERVED_BY: Final = {
     "http-folder": ("deltalake", "duckdb", "s5cmd"),
