@@ -47,6 +47,24 @@ def test_it_is_shown_discussed_approved_and_merged(proposed: str, shell: Shell) 
     assert done("pr", "list", "lake", "--status", "merged").out == "1  On dev  dev into main  (merged)\n"
 
 
+def test_what_it_lacked_is_shown_and_that_it_waits(proposed: str, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.json"
+    rules.write_text('{"rules": [{"name": "reviewed", "branches": ["main"], "approvals": [{"number": 1}]}]}')
+    done("rules", "set", str(rules), "lake")
+    done("pr", "ready", SEVEN)
+    done("pr", "merge", SEVEN, "--when-ready")
+    shown = done("pr", "show", SEVEN).out
+    assert "to be merged when the rules are fulfilled" in shown
+    assert "lacked: reviewed: it has 0 of 1 approval; ask for more" in shown
+
+
+def test_a_branch_that_does_not_exist_is_not_proposed(lake: Path) -> None:
+    refused = run("pr", "create", "lakefs://lake/nope", "main")
+    assert refused.code == 3
+    assert "'nope'" in refused.err
+    assert "@" not in refused.err
+
+
 def test_it_is_closed_and_opened_again(proposed: str) -> None:
     assert done("pr", "close", SEVEN).out == "closed pull request 1  On dev\n"
     assert run("pr", "merge", SEVEN).code == 4

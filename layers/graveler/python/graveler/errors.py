@@ -457,7 +457,9 @@ class RuleError(PreconditionError):
         )
         read = f". The commit that would be published is {candidate}" if candidate else ""
         if self.waits:
-            read += "; once nothing is lacking, repeat the request, or run `graveler candidate publish`"
+            read += (
+                "; once nothing is lacking, repeat the request, or after a transaction run `graveler candidate publish`"
+            )
         super().__init__(f"{ref!r} was not changed, because its rules are not fulfilled: {named}{read}")
 
     @property

@@ -86,7 +86,9 @@ def create(
     strategies = parse_strategies(strategy or "", strategy_for or [])
     repository = open_repository(lake, uri.repository)
     if title is None:
-        title = first_line(repository.commit_of(f"{uri.ref}@").message)[:200] or f"Merge {uri.ref}"
+        title = (
+            first_line(repository.commit_of(repository.branch(uri.ref).commit_id).message)[:200] or f"Merge {uri.ref}"
+        )
     request = requests.pulls.CreatePullRequest(
         title=title,
         source=uri.ref,
@@ -409,12 +411,15 @@ def _described(screen: Screen, pull: "PullRequest") -> list[str]:
         "strategies": strategy,
         "squash": "yes" if pull.squash else "",
         "reviewers": ", ".join(pull.reviewers),
+        "waits": "to be merged when the rules are fulfilled" if pull.is_open and pull.when_ready is not None else "",
         **{
             f"approved by {approval.name}": f"commit {approval.commit_id[:SHORT]}, {moment(approval.created)}"
             for approval in pull.approvals
         },
     }
     lines = screen.fields({name: text for name, text in fields.items() if text})
+    if pull.is_open:
+        lines += [screen.safe(f"lacked: {lack.rule}: {lack.words}") for lack in pull.lacks]
     return [*lines, *(["", *map(screen.safe, pull.description.splitlines())] if pull.description else [])]
 
 
