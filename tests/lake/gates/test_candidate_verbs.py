@@ -51,6 +51,13 @@ def test_a_candidate_is_listed_and_described_by_its_id_and_by_its_commits(world:
         world.main.gates.candidate("main")
 
 
+def test_nobody_ends_it_by_asking_for_a_bypass(world: World) -> None:
+    commit = waiting(world.main)
+    with pytest.raises(RuleError, match="may not bypass"):
+        world.main.run(PublishCandidate(candidate=commit, bypass="urgent"), SOMEBODY)
+    assert world.main.gates.candidate(commit).candidate.state is CandidateState.OPEN
+
+
 def test_it_is_published_once_it_lacks_nothing(world: World) -> None:
     commit = waiting(world.main)
     with pytest.raises(RuleError, match="'test' is missing"):

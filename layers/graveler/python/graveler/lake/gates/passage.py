@@ -454,8 +454,8 @@ class Passage(GateKeeper):
         )
 
     def _refuse_candidate(self, attempt: Attempt, lacks: Sequence[Lack]) -> NoReturn:
-        """Raise :class:`RuleError`. The candidate ends if a lack is final."""
-        final = [lack.words for lack in lacks if not lack.passing]
+        """Raise :class:`RuleError`. The candidate ends if a lack is final, other than that the caller may not bypass a rule."""
+        final = [lack.words for lack in lacks if not lack.passing and lack.requirement != "permission"]
         if final:
             self._candidates.end(attempt.row, CandidateState.REFUSED, "; ".join(final), self.repository.clock.now())
         raise RuleError(self.name, lacks, attempt.commit.id)
