@@ -8,7 +8,7 @@ from graveler.errors import RuleError
 from graveler.lake.context import Context
 from graveler.lake.pulls.pull_errors import PullRequestEndedError
 from graveler.lake.pulls.pull_merge import merge_candidate_when_ready
-from graveler.model import Actor, MergeStrategies, MergeStrategy, RequiredApprovals, Rule, StatusState
+from graveler.model import Actor, CandidateState, MergeStrategies, MergeStrategy, RequiredApprovals, Rule, StatusState
 from graveler.requests.base import CommitInfo
 from graveler.requests.merging import Merge
 from graveler.requests.pulls import (
@@ -106,6 +106,20 @@ def test_a_pull_request_that_is_closed_or_merged_meanwhile_is_not_merged() -> No
         "first",
         "Repository created",
     ]
+
+
+def test_closing_ends_the_candidate_of_a_refused_merge() -> None:
+    world = guarded_world(TESTED)
+    propose(world)
+    refused = refusal(world)
+    for _ in range(2):
+        world.main.update_pull_request("1", status="closed")
+        assert [(ended.state, ended.reason) for ended in candidates(world.main)] == [
+            (CandidateState.WITHDRAWN, "pull request 1 was closed")
+        ]
+    world.main.update_pull_request("1", status="open")
+    post(world.main, world.main.commit_of(refused.candidate))
+    assert merge(world).merged_commit == world.main.commit_of("main").id
 
 
 def test_the_published_commit_is_the_merged_one_whichever_attempt_built_it() -> None:

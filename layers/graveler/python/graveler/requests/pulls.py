@@ -153,11 +153,12 @@ class CreatePullRequest(Request[PullRequest], frozen=True, kw_only=True):
 
 class UpdatePullRequest(Request[PullRequest], frozen=True, kw_only=True):
     """Change a pull request: what is None stays. ``status`` ``closed`` closes it, ``open`` opens it again, unless a branch of it
-    is gone; only a merge makes it ``merged``. New ``strategies`` or another ``squash`` make its approvals stale.
+    is gone; only a merge makes it ``merged``. New ``strategies`` or another ``squash`` make its approvals stale. Closing it ends
+    the candidate of a refused merge.
 
-    Cost: two table reads, one transaction, all again after losing a race. :class:`PullRequestNotFoundError`;
-    :class:`PullRequestEndedError` for a merged one, and for one that cannot be opened again; :class:`InvalidError`,
-    :class:`BusyError`.
+    Cost: two table reads, one transaction, all again after losing a race; for the candidate two reads and a write.
+    :class:`PullRequestNotFoundError`; :class:`PullRequestEndedError` for a merged one, and for one that cannot be opened again;
+    :class:`InvalidError`, :class:`BusyError`.
     """
 
     permission: ClassVar = Permission.WRITE

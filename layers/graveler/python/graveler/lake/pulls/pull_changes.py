@@ -1,6 +1,7 @@
 """Creating and changing pull requests. Each change is on condition of the version that it was based on."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from secrets import token_hex
 from typing import Final
 
@@ -10,13 +11,14 @@ from graveler.errors import BusyError, GravelerError, InvalidError, RefNotFoundE
 from graveler.lake.clock import Backoff
 from graveler.lake.context import Context
 from graveler.lake.deadline import StoppedError
+from graveler.lake.gates.candidates import Candidates
 from graveler.lake.opening.repositories import check_same, repository_key
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.pulls.approvals import actor_of
 from graveler.lake.pulls.pull_sides import PullSides, closed_by_loss, ended, read_sides
 from graveler.lake.pulls.pull_store import PullStore, next_version, pull_number, result_number
 from graveler.lake.text import utf8
-from graveler.model import Actor
+from graveler.model import Actor, CandidateState
 from graveler.requests import pulls as requests
 from graveler.requests.pulls import PullRequest, PullState
 from graveler.staging.tokens import life_of
@@ -133,7 +135,21 @@ def update_pull_request(
         check_pull(changed)
         return _with_status(sides, changed, request.status, actor_of(context), int(repository.clock.now()))
 
-    return change_pull(repository, pull_number(request.pull), update)
+    changed = change_pull(repository, pull_number(request.pull), update)
+    if changed.state is PullState.CLOSED and changed.candidate:
+        _withdraw_candidate(repository, changed)
+    return changed
+
+
+def _withdraw_candidate(repository: RepositoryParts, pull: PullRequest) -> None:
+    """End the candidate of a closed pull request, if it is open: nothing could publish it. A close that is repeated does this,
+    too, since the first one may have died before."""
+    with suppress(RefNotFoundError):  # it has expired
+        store = Candidates(repository.tables, repository.uid)
+        row = store.find(pull.candidate, repository.commits)
+        if row.in_progress and row.candidate.pull_request == pull.number:
+            reason = f"pull request {pull.number} was closed"
+            store.end(row, CandidateState.WITHDRAWN, reason, repository.clock.now())
 
 
 def _with_status(sides: PullSides, changed: PullRequest, status: str | None, actor: Actor, now: int) -> PullRequest:
