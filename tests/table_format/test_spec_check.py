@@ -201,6 +201,18 @@ def test_rows_without_ids_and_vectors_of_version_2() -> None:
     assert "in a table before version 3" in _problems(table | {"format-version": 2}, files.read)
 
 
+def test_an_upgraded_table_gives_row_ids_to_its_manifests() -> None:
+    files = Files()
+    manifest = files.manifest("m", 1, 1, a=(ADDED, 1))
+    numbered = msgspec.structs.replace(manifest, first_row_id=0)
+    upgraded = files.snapshot(2, [numbered], 1, 3, first_row_id=0, added_rows=1)
+    table = _table([files.snapshot(1, [manifest]), upgraded], 3, next_row_id=1)
+    assert check_table(table, files.read) == []
+    later = files.snapshot(3, [msgspec.structs.replace(manifest, first_row_id=5)], 2, 3)
+    changed = _table([files.snapshot(1, [manifest]), upgraded, later], 3, next_row_id=9)
+    assert "two manifest lists describe it differently" in _problems(changed, files.read)
+
+
 def test_manifests_that_two_lists_describe_differently() -> None:
     files = Files()
     manifest = files.manifest("m", 1, 1, a=(ADDED, 1))

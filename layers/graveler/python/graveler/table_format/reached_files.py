@@ -67,9 +67,10 @@ def added_files(
     """Return the files that a table's metadata reaches and its older state ``before`` did not, by location.
 
     Reads manifest lists of new snapshots, and their new manifests. In tables of version 1, whose files have no sequence numbers,
-    it also reads the list of each new snapshot's parent. Files with ``presumed`` stand in what it reads, and were in the older
-    state if the writer follows the specification: a caller that does not trust the writer compares them with the links that it
-    has, and asks :func:`files_of_manifest` for those of a manifest that it lacks. Errors as of :func:`reached_files`.
+    it also reads the list of each new snapshot's parent, and older files of a rewritten manifest are among the new ones. Files
+    with ``presumed`` stand in what it reads, and were in the older state if the writer follows the specification: a caller that
+    does not trust the writer compares them with the links that it has, and asks :func:`files_of_manifest` for those of a manifest
+    that it lacks. Errors as of :func:`reached_files`.
     """
     return _Reach(before, after, read_file, limits).files()
 

@@ -10,6 +10,8 @@ from itertools import pairwise
 from struct import error, unpack
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from graveler.errors import GravelerError
 from graveler.table_format.avro_types import AvroType
 from graveler.table_format.manifest_lists import DATA, ManifestFile, PartitionSummary, manifests_of
@@ -194,9 +196,13 @@ class _Check:
     def _manifest(self, manifest: ManifestFile) -> Manifest | None:
         """Check a manifest, once, and return it if it can be read."""
         if checked := self.manifests.get(manifest.path):
-            if checked[0] != manifest:
+            listed, opened = checked
+            # A table that is upgraded to version 3 gives row IDs to the manifests that it has.
+            upgraded = listed.first_row_id is None and manifest.first_row_id is not None
+            if manifest != (replace(listed, first_row_id=manifest.first_row_id) if upgraded else listed):
                 self.report(f"manifest {manifest.path}", "two manifest lists describe it differently")
-            return checked[1]
+            if not upgraded:
+                return opened
         place = f"manifest {manifest.path}"
         try:
             contents = self.read_file(manifest.path)
