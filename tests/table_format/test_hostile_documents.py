@@ -317,6 +317,16 @@ def test_too_many_parts() -> None:
         read_table(b"[" + b"1," * 8_000_000 + b"1]", "many")
 
 
+def test_many_updates() -> None:
+    """A client that expires snapshots names each in an update of its own: the work must not be their product."""
+    numbers = range(1, 1_001)
+    base = apply_table_updates(table(), [add_snapshot(number) for number in numbers] + [set_ref(1_000)], time_ms=TIME)
+    expired = [do("remove-snapshots", snapshot_ids=[number]) for number in numbers[:-1]]
+    assert [item["snapshot-id"] for item in apply_table_updates(base, expired, time_ms=TIME)["snapshots"]] == [1_000]
+    with pytest.raises(InvalidError, match="updates add 1,001 schemas"):
+        apply_table_updates(base, [do("add-spec", spec=SPEC)] * 1_001, time_ms=TIME)
+
+
 def test_no_id_is_free() -> None:
     last = table() | {"schemas": [table()["schemas"][0], wider_schema(**{"schema-id": 2**31 - 1})], "last-column-id": 3}
     with pytest.raises(InvalidError, match="no schema-id is free"):

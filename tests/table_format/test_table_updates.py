@@ -379,6 +379,45 @@ def test_a_current_schema_fits_the_default_spec() -> None:
     assert current_schema(dropped)["fields"] == narrow["fields"]
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_table_is_replaced(version: int) -> None:
+    """The updates of a client that creates or replaces: the new schema comes before the spec that fits it."""
+    rows = {"first-row-id": 0, "added-rows": 3}
+    base = apply(table(version), do("add-spec", spec=SPEC), do("set-default-spec", spec_id=-1))
+    base = apply(base, do("add-sort-order", sort_order=ORDER), do("set-default-sort-order", sort_order_id=-1))
+    base = apply(base, add_snapshot(1, 0 if version == 1 else 1, **rows), set_ref(1))
+    document = apply(
+        base,
+        do("remove-snapshot-ref", ref_name="main"),
+        do("add-schema", schema=schema(field(3, "day", "date"))),
+        do("set-current-schema", schema_id=-1),
+        do("add-spec", spec={"fields": [{"source-id": 3, "name": "year", "transform": "year"}]}),
+        do("set-default-spec", spec_id=-1),
+        do("add-sort-order", sort_order={"order-id": 0, "fields": []}),
+        do("set-default-sort-order", sort_order_id=-1),
+        add_snapshot(2, 0 if version == 1 else 2, **{**rows, "first-row-id": 3}),
+        set_ref(2),
+    )
+    assert (document["current-snapshot-id"], document["default-spec-id"], document["default-sort-order-id"]) == (
+        2,
+        2,
+        0,
+    )
+    assert [item["snapshot-id"] for item in document["snapshots"]] == [1, 2]
+
+
+def test_transforms_that_nobody_knows_are_kept_and_not_added() -> None:
+    odd = {"source-ids": [1, 2], "field-id": 1000, "name": "both", "transform": "zorder[2]"}
+    base = read_table(
+        encode_metadata(table(3) | {"partition-specs": [{"spec-id": 0, "fields": [odd]}], "last-partition-id": 1000}),
+        "m",
+    )
+    document = apply(base, do("add-schema", schema=wider_schema()), do("set-current-schema", schema_id=-1))
+    assert document["partition-specs"] == [{"spec-id": 0, "fields": [odd]}]
+    with pytest.raises(InvalidError, match=r"Unknown transform for partition field: zorder\[2\] of 2 columns"):
+        apply(table(3), do("add-spec", spec={"fields": [odd]}))
+
+
 def test_parts_that_did_not_change_are_shared() -> None:
     base = table()
     for number in range(1, 50):

@@ -11,8 +11,13 @@ from graveler.table_format.drafts import Draft
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.schema_rules import check_schema, same_schema
 
-MAX_UPDATES: Final = 10_000
-"""Updates of one commit."""
+MAX_UPDATES: Final = 100_000
+"""Updates of one commit. Clients that expire snapshots name each in an update of its own."""
+
+MAX_ADDED_PARTS: Final = 1_000
+"""Updates of one commit that add a schema, a partition spec or a sort order: each is compared with all that exist."""
+
+_ADDING: Final = frozenset(("add-schema", "add-spec", "add-sort-order", "add-view-version"))
 
 MAX_ID: Final = 2**31 - 1
 """The greatest ID of a schema, a spec, a sort order, or a version."""
@@ -74,6 +79,7 @@ def read_updates(updates: object, actions: dict[str, tuple[type, Callable[[Any, 
     another shape than its action in ``actions`` says, or none of these actions."""
     items = check_shape(updates, _Updates, "updates")
     steps = []
+    added_parts = 0
     for position, item in enumerate(items):
         update = require_document(item, f"update {position}")
         action = update.get("action")
@@ -87,6 +93,12 @@ def read_updates(updates: object, actions: dict[str, tuple[type, Callable[[Any, 
         check_shape(update, shape, f"update {position} ({action})")
         check_nesting(update, f"update {position} ({action})")
         steps.append((apply, update))
+        added_parts += action.lower() in _ADDING
+    if added_parts > MAX_ADDED_PARTS:
+        raise InvalidError(
+            f"updates add {added_parts:,} schemas, specs, sort orders or versions, but at most {MAX_ADDED_PARTS:,} at once; "
+            f"commit them in parts"
+        )
     return steps
 
 

@@ -75,12 +75,32 @@ class TableDraft(Draft):
         self.main_snapshots: list[int] = []
         """The snapshots that were current in this commit, in their order."""
         self.removed_snapshots = False
+        self._indexes: dict[str, dict[int, Document]] = {}
+        self._changed_indexes: set[str] = set()
 
     @property
     def version(self) -> int:
         """The format version."""
         version: int = self.fields["format-version"]
         return version
+
+    def by_snapshot(self, name: str) -> dict[int, Document]:
+        """Return the parts of a list, which are snapshots or belong to one, by its ID, in their order. So each of many updates
+        costs its own change only."""
+        if name not in self._indexes:
+            self._indexes[name] = {part["snapshot-id"]: part for part in self.fields.get(name) or ()}
+        return self._indexes[name]
+
+    def change_by_snapshot(self, name: str) -> dict[int, Document]:
+        """Return the same for a change, which :meth:`write_indexes` puts into ``fields``."""
+        self.changed = True
+        self._changed_indexes.add(name)
+        return self.by_snapshot(name)
+
+    def write_indexes(self) -> None:
+        """Put lists that changed by snapshot into ``fields``."""
+        for name in self._changed_indexes:
+            self.fields[name] = list(self._indexes[name].values())
 
     def note_time(self, time_ms: int) -> None:
         """Note the time of a snapshot that is added or set in this commit."""

@@ -5,7 +5,7 @@ from typing import Final
 from graveler.errors import InvalidError
 from graveler.table_format.drafts import TableDraft
 from graveler.table_format.plain_documents import Document
-from graveler.table_format.table_metadata import MAIN, ROW_LINEAGE_VERSION, no_snapshot
+from graveler.table_format.table_metadata import MAIN, ROW_LINEAGE_VERSION, current_snapshot_id, no_snapshot
 from graveler.table_format.table_requirements import RequirementError
 
 MAX_CLOCK_SKEW_MS: Final = 24 * 60 * 60 * 1_000
@@ -27,7 +27,7 @@ def add_snapshot(draft: TableDraft, update: Document) -> None:
         if not fields[name]:
             raise InvalidError(f"Attempting to add a snapshot before {words} is added; add it first")
     snapshot_id = snapshot["snapshot-id"]
-    if any(other["snapshot-id"] == snapshot_id for other in fields["snapshots"]):
+    if snapshot_id in draft.by_snapshot("snapshots"):
         raise InvalidError(f"Snapshot already exists for id: {snapshot_id}; use another ID")
     if snapshot.get("manifest-list") is None and (draft.version > 1 or snapshot.get("manifests") is None):
         raise InvalidError(f"Snapshot {snapshot_id} has no manifest-list; add it")
@@ -49,7 +49,7 @@ def add_snapshot(draft: TableDraft, update: Document) -> None:
     if draft.version >= ROW_LINEAGE_VERSION:
         _check_row_ids(draft, snapshot)
         fields["next-row-id"] = _row_id_after(draft, snapshot)
-    draft.change_list("snapshots").append(snapshot)
+    draft.change_by_snapshot("snapshots")[snapshot_id] = snapshot
     draft.added_snapshots[snapshot_id] = snapshot
     draft.note_time(snapshot["timestamp-ms"])
 
@@ -87,6 +87,8 @@ def set_snapshot_ref(draft: TableDraft, update: Document) -> None:
     """Set a branch or a tag; ``main`` also sets the current snapshot."""
     name, snapshot_id = update["ref-name"], update["snapshot-id"]
     ref = {key: value for key, value in update.items() if key not in ("action", "ref-name") and value is not None}
+    if snapshot_id not in draft.by_snapshot("snapshots"):
+        raise InvalidError(f"Cannot set {name} to unknown snapshot: {snapshot_id}; add the snapshot first")
     if draft.fields["refs"].get(name) == ref:
         return
     if ref["type"] == "tag":
@@ -95,8 +97,6 @@ def set_snapshot_ref(draft: TableDraft, update: Document) -> None:
         surplus = [key for key in _REF_FIELDS_OF_BRANCHES if key in ref]
         if surplus:
             raise InvalidError(f"Tags do not support setting {surplus[0]}; leave it out")
-    if not any(snapshot["snapshot-id"] == snapshot_id for snapshot in reversed(draft.fields["snapshots"])):
-        raise InvalidError(f"Cannot set {name} to unknown snapshot: {snapshot_id}; add the snapshot first")
     if snapshot_id in draft.added_snapshots:
         draft.note_time(draft.added_snapshots[snapshot_id]["timestamp-ms"])
     if name == MAIN:
@@ -124,15 +124,11 @@ def _remove_refs(draft: TableDraft, names: list[str]) -> None:
 
 def remove_snapshots(draft: TableDraft, update: Document) -> None:
     """Remove snapshots, with their refs and statistics. Unknown IDs are ignored."""
-    removed = set(update["snapshot-ids"])
-    snapshots = [snapshot for snapshot in draft.fields["snapshots"] if snapshot["snapshot-id"] not in removed]
-    if len(snapshots) == len(draft.fields["snapshots"]):
-        return
-    draft.replace_list("snapshots", snapshots)
-    draft.removed_snapshots = True
-    _remove_refs(draft, [name for name, ref in draft.fields["refs"].items() if ref["snapshot-id"] in removed])
-    for name in ("statistics", "partition-statistics"):
-        _remove_files(draft, name, removed)
+    for snapshot_id in set(update["snapshot-ids"]) & draft.by_snapshot("snapshots").keys():
+        del draft.change_by_snapshot("snapshots")[snapshot_id]
+        draft.removed_snapshots = True
+        for name in ("statistics", "partition-statistics"):
+            _remove_file(draft, name, snapshot_id)
 
 
 def set_statistics(draft: TableDraft, update: Document) -> None:
@@ -146,37 +142,44 @@ def set_partition_statistics(draft: TableDraft, update: Document) -> None:
 
 
 def _set_file(draft: TableDraft, name: str, file: Document) -> None:
-    files = draft.fields.get(name) or []
-    if file in files:
-        return
-    draft.replace_list(name, [other for other in files if other["snapshot-id"] != file["snapshot-id"]] + [file])
+    snapshot_id = file["snapshot-id"]
+    if draft.by_snapshot(name).get(snapshot_id) != file:
+        draft.change_by_snapshot(name).pop(snapshot_id, None)
+        draft.change_by_snapshot(name)[snapshot_id] = file
 
 
 def remove_statistics(draft: TableDraft, update: Document) -> None:
     """Remove the file of statistics of a snapshot, if it has one."""
-    _remove_files(draft, "statistics", {update["snapshot-id"]})
+    _remove_file(draft, "statistics", update["snapshot-id"])
 
 
 def remove_partition_statistics(draft: TableDraft, update: Document) -> None:
     """Remove the file of a snapshot's statistics of partitions, if it has one."""
-    _remove_files(draft, "partition-statistics", {update["snapshot-id"]})
+    _remove_file(draft, "partition-statistics", update["snapshot-id"])
 
 
-def _remove_files(draft: TableDraft, name: str, snapshot_ids: set[int]) -> None:
-    files = draft.fields.get(name) or []
-    remaining = [file for file in files if file["snapshot-id"] not in snapshot_ids]
-    if len(remaining) < len(files):
-        draft.replace_list(name, remaining)
+def _remove_file(draft: TableDraft, name: str, snapshot_id: int) -> None:
+    if snapshot_id in draft.by_snapshot(name):
+        del draft.change_by_snapshot(name)[snapshot_id]
 
 
-def finish_snapshot_log(draft: TableDraft, current: int | None) -> None:
+def finish_snapshots(draft: TableDraft) -> None:
+    """Write what changed by snapshot, remove the refs of removed snapshots, and correct the log of current ones."""
+    if draft.removed_snapshots:
+        snapshots = draft.by_snapshot("snapshots")
+        _remove_refs(draft, [name for name, ref in draft.fields["refs"].items() if ref["snapshot-id"] not in snapshots])
+    draft.write_indexes()
+    _finish_log(draft, current_snapshot_id(draft.fields))
+
+
+def _finish_log(draft: TableDraft, current: int | None) -> None:
     """Remove from the log of current snapshots those that were current only within the commit, and all that is before a snapshot
     that does not exist any more: otherwise an earlier one would seem to have been current for its time, too."""
     between = {snapshot_id for snapshot_id in draft.main_snapshots if snapshot_id != current}
     between &= draft.added_snapshots.keys()
     if not between and not draft.removed_snapshots:
         return
-    ids = {snapshot["snapshot-id"] for snapshot in draft.fields["snapshots"]}
+    ids = draft.by_snapshot("snapshots")
     log: list[Document] = []
     for entry in draft.fields["snapshot-log"]:
         if entry["snapshot-id"] not in ids:

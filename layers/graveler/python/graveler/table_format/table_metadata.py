@@ -91,7 +91,7 @@ def read_table(data: bytes, subject: str, *, stored: bool = False) -> Document:
     ``sort-orders``, ``last-partition-id``, ``refs`` with ``main``. ``subject`` names it in errors. Raises
     :class:`~graveler.errors.InvalidError` if it is none, contradicts itself, or is over a bound. ``stored`` metadata, which this
     package wrote, are checked less, and are :class:`~graveler.errors.CorruptError` if they are none. Costs about 7 µs for each
-    KiB, and if not stored 3 µs for each column of each schema.
+    KiB, and if not stored as much again, and 3 µs for each column of each schema.
     """
     if stored:
         return _read(data, subject, CorruptError)

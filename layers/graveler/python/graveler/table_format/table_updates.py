@@ -267,6 +267,7 @@ _UPDATES: Final[dict[str, tuple[type, _Apply]]] = {
 
 
 def _finish(draft: TableDraft, base: Document | None, previous_location: str | None, uuid: str | None) -> Document:
+    snapshot_updates.finish_snapshots(draft)
     fields = draft.fields
     if fields.get("table-uuid") is None and (draft.version > 1 or base is None):
         if uuid is None:
@@ -279,7 +280,6 @@ def _finish(draft: TableDraft, base: Document | None, previous_location: str | N
             raise InvalidError(f"a table has at most {bound:,} {name}; remove some")
     if base is None or draft.rebound:
         check_sources(default_spec(fields), default_sort_order(fields), _current_columns(draft))
-    snapshot_updates.finish_snapshot_log(draft, current_snapshot_id(fields))
     if base is not None and previous_location is not None:
         _add_previous_file(draft, base["last-updated-ms"], previous_location)
     fields["last-updated-ms"] = draft.commit_time_ms()
