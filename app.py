@@ -13,6 +13,7 @@ from cdk_nag import AwsSolutionsChecks
 
 from infra.api import ApiStack
 from infra.budget import BudgetStack
+from infra.checks import ChecksStack
 from infra.deployed import OPTIONAL_STACKS, QUALIFIER, DeployedStacks, check_settings, left_out
 from infra.ingest import IngestStack
 from infra.layer import LayerError
@@ -42,6 +43,20 @@ def main() -> int:
         settings, stacks = _settings(app)
         stateful = StatefulStack(app, f"{settings.name}-stateful", settings)
         network = NetworkStack(app, f"{settings.name}-network") if settings.shared_cache else None
+        checks = (
+            ChecksStack(
+                app,
+                f"{settings.name}-checks",
+                settings,
+                bucket=stateful.bucket,
+                table=stateful.table,
+                landing=stateful.landing,
+                encryption_key=stateful.encryption_key,
+            )
+            if settings.check_function
+            else None
+        )
+        check_function = None if checks is None else checks.function
         operations = OperationsStack(
             app,
             f"{settings.name}-operations",
@@ -51,6 +66,7 @@ def main() -> int:
             landing=stateful.landing,
             encryption_key=stateful.encryption_key,
             network=network,
+            check_function=check_function,
         )
         served = ApiStack(
             app,
@@ -64,6 +80,7 @@ def main() -> int:
             sealing_key=stateful.sealing_key,
             machine=operations.machine,
             network=network,
+            check_function=check_function,
         )
         ingest = (
             IngestStack(
@@ -75,6 +92,7 @@ def main() -> int:
                 landing=stateful.landing,
                 encryption_key=stateful.encryption_key,
                 machine=operations.machine,
+                check_function=check_function,
             )
             if settings.ingest
             else None

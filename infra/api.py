@@ -29,6 +29,7 @@ from infra.functions import (
     READ_OBJECTS,
     REQUEST_SECONDS,
     WRITE_OBJECTS,
+    CheckFunction,
     Duty,
     Functions,
     Needs,
@@ -142,6 +143,7 @@ class ApiStack(Stack):
         encryption_key: kms.IKey | None,
         machine: states.IStateMachine,
         network: NetworkStack | None = None,
+        check_function: CheckFunction | None = None,
     ) -> None:
         super().__init__(scope, name, description="graveler: HTTP API and functions")
         table = lake_table(self, settings, table)
@@ -160,6 +162,7 @@ class ApiStack(Stack):
             sealing_key=sealing_key,
             encryption_key=encryption_key,
             network=network,
+            check_function=check_function,
         )
         self.functions, self._called = functions.all, functions.called
         self._maintain()

@@ -20,7 +20,7 @@ METADATA: Final = "graveler:settings"
 """Name of the settings, as JSON, among the metadata of the resource that keeps them (``infra/record.py``)."""
 UNCOMPARED: Final = "uncompared"
 """Confirms a deployment whose settings cannot be compared."""
-OPTIONAL_STACKS: Final = ("network", "ingest", "spark", "budget")
+OPTIONAL_STACKS: Final = ("network", "checks", "ingest", "spark", "budget")
 """Ends of the names of stacks that settings leave out."""
 QUALIFIER: Final = "hnb659fds"
 """Of the roles of ``cdk bootstrap``: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html"""

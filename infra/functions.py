@@ -43,6 +43,9 @@ READ_BY_KEY: Final = ("kms:Decrypt",)
 USE_KEY: Final = (*READ_BY_KEY, "kms:GenerateDataKey")
 """Writing in parts takes both: https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuAndPermissions.html"""
 
+SETS_RULES: Final = "write"
+"""The function that sets rules."""
+
 LIVE: Final = "live"
 """The alias of the version that is called, of functions that start from a snapshot or are kept ready."""
 
@@ -82,6 +85,21 @@ class Needs:
 
     environment: Mapping[str, str] = field(default_factory=dict)
     statements: Sequence[iam.PolicyStatement] = ()
+    layers: Sequence[lambda_.ILayerVersion] = ()
+    """Besides the common one."""
+    memory: int = 0
+    """MiB; 0 is the setting of all."""
+    scratch: int = 0
+    """MiB of /tmp; 0 is the setting of all."""
+
+
+@dataclass(frozen=True)
+class CheckFunction:
+    """What makes checks that take long: its state machine, the function, and what a check of SQL may have there."""
+
+    machine: states.IStateMachine
+    function: lambda_.IFunction
+    bounds: Mapping[str, int]
 
 
 class Functions(Construct):
@@ -106,8 +124,10 @@ class Functions(Construct):
         sealing_key: kms.IKey | None = None,
         encryption_key: kms.IKey | None = None,
         network: NetworkStack | None = None,
+        check_function: CheckFunction | None = None,
     ) -> None:
         super().__init__(scope, name)
+        self._check_function = check_function
         self._sealing_key = sealing_key
         self._encryption_key = encryption_key
         self._settings = settings
@@ -150,18 +170,18 @@ class Functions(Construct):
             architecture=self._architecture,
             handler="handler.handler",
             code=lambda_.Code.from_asset(str(function_code(verb)), exclude=list(LEFT_OUT)),
-            layers=[self._layer],
+            layers=[self._layer, *needs.layers],
             role=role.without_policy_updates(),
-            memory_size=settings.memory,
-            ephemeral_storage_size=Size.mebibytes(settings.scratch),
+            memory_size=needs.memory or settings.memory,
+            ephemeral_storage_size=Size.mebibytes(needs.scratch or settings.scratch),
             timeout=Duration.seconds(duty.seconds),
             log_group=log_group,
             reserved_concurrent_executions=settings.reserved_concurrency or None,
             snap_start=self._snapshots(verb, network),
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
             environment={
-                **needs.environment,
                 **self._environment(verb, duty, network),
+                **needs.environment,
                 **self._sealing_environment(duty),
             },
             vpc=None if network is None else network.vpc,
@@ -222,14 +242,33 @@ class Functions(Construct):
             "GRAVELER_CACHE": "/tmp/cache",
             "GRAVELER_CACHE_BYTES": str(_cache_bytes(settings)),
             **({} if network is None else {"GRAVELER_SHARED_CACHE": MOUNT}),
-            **(
-                {"GRAVELER_CHECKS": json.dumps(settings.checks.document)}
-                if duty.runs_checks and settings.checks
-                else {}
-            ),
+            **self._checks(duty),
             "POWERTOOLS_SERVICE_NAME": verb,
             "POWERTOOLS_METRICS_NAMESPACE": settings.name,
         }
+
+    def _checks(self, duty: Duty) -> dict[str, str]:
+        """The settings of checks, and what makes those that take long."""
+        document, function = self._settings.checks.document, self._check_function
+        if not duty.runs_checks or not (document or function):
+            return {}
+        if function is None:
+            return {"GRAVELER_CHECKS": json.dumps(document)}
+        arns = {"machine": function.machine.state_machine_arn, "name": function.function.function_arn}
+        return {"GRAVELER_CHECKS": Stack.of(self).to_json_string({**document, "function": {**arns, **function.bounds}})}
+
+    def _check_rights(self, verb: str) -> list[iam.PolicyStatement]:
+        """The rights of a function that runs checks: those that take long are made by another one, which may call what rules
+        name. Who sets rules has it look at their queries."""
+        checks, function = self._settings.checks, self._check_function
+        if function is None:
+            return check_rights(checks)
+        called = [function.function.function_arn] if verb == SETS_RULES else []
+        return [
+            start(function.machine),
+            *([iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=called)] if called else []),
+            *check_rights(Checks(secrets=checks.secrets)),
+        ]
 
     def _sealing_environment(self, duty: Duty) -> dict[str, str]:
         if not duty.sealing or self._sealing_key is None:
@@ -270,7 +309,7 @@ class Functions(Construct):
                 )
             )
         if duty.runs_checks:
-            statements += check_rights(self._settings.checks)
+            statements += self._check_rights(title.lower())
         statements += needs.statements
         statements += self._encryption_rights(duty, needs)
         if duty.buckets:

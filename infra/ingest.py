@@ -15,7 +15,7 @@ from constructs import Construct
 
 from infra.encryption import key_in
 from infra.event_patterns import CHANGES, LONGEST_NAME, SOURCE, split_by_pattern
-from infra.functions import PUT_OBJECTS, READ_OBJECTS, Duty, Functions, Needs, start
+from infra.functions import PUT_OBJECTS, READ_OBJECTS, CheckFunction, Duty, Functions, Needs, start
 from infra.queues import consume, dead_letters, send, work_queue
 from infra.settings import INGEST_AT_ONCE, Settings
 from infra.stateful import lake_table
@@ -64,6 +64,7 @@ class IngestStack(Stack):
         landing: s3.IBucket,
         encryption_key: kms.IKey | None,
         machine: states.IStateMachine,
+        check_function: CheckFunction | None = None,
     ) -> None:
         super().__init__(scope, name, description="graveler: ingest of what lands in buckets")
         table = lake_table(self, settings, table)
@@ -81,6 +82,7 @@ class IngestStack(Stack):
             table=table,
             landing=landing,
             encryption_key=key,
+            check_function=check_function,
             duties={"ingest": DUTY},
             needs={
                 "ingest": Needs(

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +53,9 @@ _ELSEWHERE: Final = (
     "sql",
 )
 """Rooms that stay out: they run on a person's machine or a cluster, and their libraries are not in the layer."""
+
+QUERIES: Final = ("duckdb>=2",)
+"""What checks of SQL need besides the common layer."""
 
 COMMAND_LINE: Final = ("typer", "rich", "tomlkit")
 """Libraries of the plain installation that only the command line needs."""
@@ -104,25 +107,53 @@ def build(architecture: str = "arm64", into: Path = BUILD) -> Path:
         raise LayerError(f"architecture {architecture!r} is unknown; choose one of {', '.join(PLATFORMS)}")
     interpreter = find_interpreter()
     target = into / f"graveler-{architecture}-{_content_key(architecture, interpreter)}.zip"
-    if target.exists():
-        return target
-    into.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="building-", dir=into) as work:
-        folder = Path(work) / "python"
-        _install(folder, architecture)
+
+    def fill(folder: Path) -> None:
+        _install(folder, architecture, _requirements())
         _copy_sources(folder / "graveler")
         _trim(folder)
+
+    size = _build(target, fill, interpreter, AWS_LIMIT)
+    if size > BUDGETS[architecture]:
+        budget = BUDGETS[architecture] >> 20
+        print(f"warning: the layer has {size / 2**20:.1f} MiB unzipped; its budget is {budget}", file=sys.stderr)
+    return target
+
+
+def build_queries(architecture: str, into: Path = BUILD) -> Path:
+    """The layer with DuckDB, beside the common one, for the function that makes checks; otherwise as :func:`build`."""
+    interpreter = find_interpreter()
+    version = subprocess.run([interpreter, "-VV"], capture_output=True, check=True).stdout
+    digest = hashlib.sha256(f"{architecture} {QUERIES}".encode() + version)
+    for file in (LOCK, Path(__file__), Path(elf.__file__)):
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    target = into / f"queries-{architecture}-{digest.hexdigest()[:16]}.zip"
+
+    def fill(folder: Path) -> None:
+        _install(folder, architecture, QUERIES)
+        _drop(folder)
+
+    _build(target, fill, interpreter, AWS_LIMIT - BUDGETS[architecture])
+    return target
+
+
+def _build(target: Path, fill: Callable[[Path], None], interpreter: Path, most: int) -> int:
+    """Build a layer of what ``fill`` puts into its folder of packages, unless it lies there. Returns its bytes unzipped, 0 for
+    one that was built before."""
+    if target.exists():
+        return 0
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="building-", dir=target.parent) as work:
+        folder = Path(work) / "python"
+        fill(folder)
         strip_libraries(folder)
         size = sum(file.stat().st_size for file in _compile(folder, interpreter))
-        if size > AWS_LIMIT:
-            raise LayerError(f"the layer has {size / 2**20:.1f} MiB unzipped, and AWS allows {AWS_LIMIT >> 20}")
-        if size > BUDGETS[architecture]:
-            budget = BUDGETS[architecture] >> 20
-            print(f"warning: the layer has {size / 2**20:.1f} MiB unzipped; its budget is {budget}", file=sys.stderr)
+        if size > most:
+            raise LayerError(f"the layer has {size / 2**20:.1f} MiB unzipped, and AWS allows {most >> 20}")
         finished = Path(work) / "layer.zip"
         _zip(folder, finished)
         finished.replace(target)
-    return target
+    return size
 
 
 def find_interpreter() -> Path:
@@ -169,11 +200,11 @@ def _sources() -> list[Path]:
     )
 
 
-def _install(folder: Path, architecture: str) -> None:
+def _install(folder: Path, architecture: str, requirements: Sequence[str]) -> None:
     command: Sequence[str | Path] = [
         _uv(), "pip", "install", "--quiet", "--no-config",
         "--target", folder, "--python-platform", PLATFORMS[architecture], "--python-version", PYTHON,
-        "--only-binary", ":all:", "--link-mode", "copy", "--constraint", LOCK, *_requirements(),
+        "--only-binary", ":all:", "--link-mode", "copy", "--constraint", LOCK, *requirements,
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -194,10 +225,14 @@ def _copy_sources(folder: Path) -> None:
         shutil.copyfile(file, target)
 
 
-def _trim(folder: Path) -> None:
+def _drop(folder: Path) -> None:
     for pattern in _DROPPED:
         for path in sorted(folder.glob(pattern)):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _trim(folder: Path) -> None:
+    _drop(folder)
     for path in (*(folder / "botocore" / "data").iterdir(), *(folder / "boto3" / "data").iterdir()):
         if path.is_dir() and path.name not in _SERVICES:
             shutil.rmtree(path)

@@ -13,7 +13,7 @@ from constructs import Construct
 from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.encryption import key_in
 from infra.execution_log import execution_log, log_rights, trace_rights
-from infra.functions import PUT_OBJECTS, READ_OBJECTS, Duty, Functions, Needs
+from infra.functions import PUT_OBJECTS, READ_OBJECTS, CheckFunction, Duty, Functions, Needs
 from infra.network import NetworkStack
 from infra.settings import Settings
 from infra.state_machine import STEP_SECONDS, definition
@@ -39,6 +39,7 @@ class OperationsStack(Stack):
         landing: s3.IBucket,
         encryption_key: kms.IKey | None,
         network: NetworkStack | None = None,
+        check_function: CheckFunction | None = None,
     ) -> None:
         super().__init__(scope, name, description="graveler: long operations")
         table = lake_table(self, settings, table)
@@ -53,6 +54,7 @@ class OperationsStack(Stack):
             needs={"operate": Needs({"GRAVELER_PART_RECORDS": str(settings.part_records)})},
             encryption_key=key_in(self, encryption_key),
             network=network,
+            check_function=check_function,
         )
         self.function = functions.all["operate"]
         called = functions.called["operate"].function_arn

@@ -123,6 +123,12 @@ class Settings:
     """The ARN of an EventBridge connection with an access key: flows of Spark jobs call the API by it."""
     checks: Checks = field(default_factory=Checks)
     """What rules may name in their checks: functions of Lambda, secrets of webhooks, private hosts."""
+    check_function: bool = False
+    """A function of its own for checks that take long: queries by DuckDB, and functions that rules name."""
+    check_memory: int = 3008
+    """MiB of that function, the most that a new account may have."""
+    check_scratch: int = 2048
+    """MiB of its /tmp, where the files of a query are copied."""
     aws_login: tuple[str, ...] = ()
     """Names that clients sign to log in by AWS, as whoever rules let in; ``endpoint`` is the API's own host name."""
     domain: str = ""
@@ -200,6 +206,8 @@ class Settings:
             ("burst", 1, 100_000),
             ("memory", 512, 10_240),
             ("scratch", 512, 10_240),
+            ("check_memory", 1_024, 10_240),
+            ("check_scratch", 1_024, 10_240),
             ("reserved_concurrency", 0, 10_000),
             ("monthly_budget", 0, 1_000_000),
         ):
@@ -410,6 +418,7 @@ class Settings:
             object.__setattr__(self, name, places)
         lists = (self.data_buckets, self.import_buckets, self.ingest_buckets, self.aws_login)
         chars = sum(len(name) + 1 for names in lists for name in names) + self.checks.chars
+        chars += _CHECK_FUNCTION_CHARS if self.check_function else 0
         if chars > _NAME_CHARS:
             raise SettingsError(
                 f"data_buckets, import_buckets, ingest_buckets, checks and aws_login have {chars:,} characters together; "
@@ -454,6 +463,9 @@ https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.htm
 _NAME_CHARS: Final = 2_400
 """Of the 4 KB that all environment variables of a function may have together:
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+
+_CHECK_FUNCTION_CHARS: Final = 400
+"""Of the ARNs of its function and state machine, and of its bounds."""
 
 _OF_THE_MACHINE: Final = ("spark_package",)
 """Settings that say where something is on the machine that deploys."""

@@ -41,6 +41,10 @@ REPOSITORIES: Final = (
 """All others: those of each repository begin with its ID of 16 characters and a slash."""
 
 
+CHECK_RUNS: Final = "????????????????/check-runs"
+"""The partition of a repository in which verdicts of its checks are kept."""
+
+
 class KeyRights(Enum):
     """What somebody who has rights to the table may do with the partitions of keys."""
 
@@ -73,6 +77,11 @@ def table_rights(table_arn: str, actions: Sequence[str], keys: KeyRights) -> lis
         for some, partitions in parts
         if some
     ]
+
+
+def run_rights(table_arn: str) -> iam.PolicyStatement:
+    """The statement that allows to keep verdicts of checks, and nothing else."""
+    return iam.PolicyStatement(actions=["dynamodb:PutItem"], resources=[table_arn], conditions=_in([CHECK_RUNS]))
 
 
 def _in(partitions: Sequence[str]) -> dict[str, Any] | None:

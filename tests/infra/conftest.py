@@ -129,6 +129,9 @@ EASTERN: Final = "arn:aws-nowhere:acm:us-east-1:000000000000:certificate/0b1f7a3
 WEB_ACL: Final = "arn:aws-nowhere:wafv2:us-east-1:000000000000:global/webacl/lake/0b1f7a3e"
 
 
+QUALITY: Final = "arn:aws:lambda:us-east-1:000000000000:function:quality"
+"""A function that rules of the emulated deployment may name."""
+
 CHECKS: Final[dict[str, Any]] = {
     "lambdas": {
         "quality": "arn:aws-nowhere:lambda:nowhere:000000000000:function:quality",
@@ -141,6 +144,7 @@ CHECKS: Final[dict[str, Any]] = {
 
 OTHER: Final[dict[str, Any]] = {
     "checks": CHECKS,
+    "check_function": True,
     "snap_start": ["read", "write", "commit", "merge", "operate"],
     "provisioned": ["diff=2", "maintain=1", "ingest=3"],
     "domain": DOMAIN,
@@ -169,6 +173,7 @@ ADOPTED: Final[dict[str, Any]] = {
     "first_key": "arn:aws-nowhere:secretsmanager:nowhere:000000000000:secret:FirstKey-AbCdEf",
     "former_encryption_keys": ["own", ENCRYPTION_KEY],
     "permissions_boundary": BOUNDARY,
+    "checks": CHECKS,
     "spark": True,
     "api_connection": "arn:aws-nowhere:events:nowhere::connection/graveler/id",
     "monthly_budget": 20,
@@ -279,6 +284,8 @@ def emulated_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             request_records=60,
             part_records=40,
             parts_at_once=3,
+            check_function=True,
+            checks={"lambdas": {"quality": QUALITY}},
         )
         without_expressions(into / "graveler-observability.template.json")
 

@@ -281,24 +281,60 @@ def test_who_hands_over_may_start_executions_and_nothing_else_of_them(default: T
     assert started == {f"Functions{verb}" for verb in ("Write", "Commit", "Merge", "Maintain", "Ingest")}
 
 
-def test_who_runs_checks_may_call_what_rules_may_name_and_nobody_else(default: Templates, other: Templates) -> None:
+def test_who_runs_checks_may_call_what_rules_may_name_and_nobody_else(
+    default: Templates, adopted: Templates, other: Templates
+) -> None:
+    gated = {"Commit", "Merge", "Write", "Operate", "Ingest"}
+    lambdas, secrets = set(CHECKS["lambdas"].values()), set(CHECKS["secrets"].values())
+    assert named_rights(adopted, lambdas | secrets) == dict.fromkeys(lambdas | secrets, gated)
+    assert named_rights(other, lambdas | secrets) == {
+        **{arn: {"Check"} for arn in lambdas},
+        **dict.fromkeys(secrets, gated),
+    }
+    assert check_documents(default) == {}
+    assert {name: json.loads(str(text)) for name, text in check_documents(adopted).items()} == dict.fromkeys(
+        gated, CHECKS
+    )
+    assert set(check_documents(other)) == {*gated, "Check"}
+
+
+def named_rights(deployment: Templates, arns: set[str]) -> dict[str, set[str]]:
+    """Which functions may do something with each of these, by ARN."""
     rights: dict[str, set[str]] = {}
-    for template in other.values():
+    for template in deployment.values():
         for logical, policy in resources(template, "AWS::IAM::Policy").items():
             for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
                 named = [statement["Resource"]] if isinstance(statement["Resource"], str) else statement["Resource"]
-                for arn in set(map(str, named)) & {*CHECKS["lambdas"].values(), *CHECKS["secrets"].values()}:
+                for arn in set(map(str, named)) & arns:
                     assert statement["Action"] in ("lambda:InvokeFunction", "secretsmanager:GetSecretValue")
                     rights.setdefault(arn, set()).add(logical.removeprefix("Functions").partition("Policy")[0])
-    gated = {"Commit", "Merge", "Write", "Operate", "Ingest"}
-    assert rights == dict.fromkeys((*CHECKS["lambdas"].values(), *CHECKS["secrets"].values()), gated)
-    for deployment, documents in ((default, {}), (other, dict.fromkeys(gated, CHECKS))):
-        assert {
-            function["Properties"]["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"].capitalize(): json.loads(text)
-            for template in deployment.values()
-            for function in resources(template, "AWS::Lambda::Function").values()
-            if (text := function["Properties"].get("Environment", {}).get("Variables", {}).get("GRAVELER_CHECKS"))
-        } == documents
+    return rights
+
+
+def check_documents(deployment: Templates) -> dict[str, object]:
+    """The settings of checks of each function that has some."""
+    return {
+        logical.removeprefix("Functions").rstrip("0123456789ABCDEF"): text
+        for template in deployment.values()
+        for logical, function in resources(template, "AWS::Lambda::Function").items()
+        if (text := function["Properties"].get("Environment", {}).get("Variables", {}).get("GRAVELER_CHECKS"))
+    }
+
+
+def test_the_function_of_checks_has_room_for_what_rules_may_ask(other: Templates) -> None:
+    (function,) = resources(other["checks"], "AWS::Lambda::Function").values()
+    settings = function["Properties"]
+    assert (settings["Timeout"], settings["MemorySize"], settings["EphemeralStorage"]) == (900, 3008, {"Size": 2048})
+    assert len(settings["Layers"]) == 2
+    for template in (other["api"], other["operations"]):
+        layers = {
+            len(each["Properties"].get("Layers", ())) for each in resources(template, "AWS::Lambda::Function").values()
+        }
+        assert layers <= {0, 1}
+    mib = 1 << 20
+    write = str(check_documents(other)["Write"])
+    assert str((3008 - 768) * mib) in write
+    assert str((2048 - 768) * mib) in write
 
 
 def test_spark_is_there_for_who_asks_and_stops_by_itself(default: Templates, full: Templates) -> None:

@@ -25,6 +25,9 @@ OF_REPOSITORIES: Final = (
     *("ingest/rules", "ingest/waiting", "requests", "lake-rules"),
 )
 
+CHECK_RUNS: Final = "0123456789abcdef/check-runs"
+"""Where verdicts are kept, the only ones that the function of checks writes."""
+
 CHECK_CREDENTIALS: Final = ("Read", "Write", "Commit", "Merge", "Diff", "Setup")
 CHANGE_KEYS: Final = ("Write", "Setup")
 WRITE_OBJECTS: Final = ("Write", "Job")
@@ -108,6 +111,11 @@ def _forbidden(stacks: Stacks) -> Iterator[Request]:
                 yield table_request(role, action, table)
             if name == "Setup":
                 yield from (table_request(role, action, table, partition) for partition in OF_REPOSITORIES)
+            if name == "Check":
+                others = (*OF_REPOSITORIES, "0123456789abcdef/statuses", "0123456789abcdef/candidates")
+                for partition in others if action in WRITES else ():
+                    yield table_request(role, action, table, partition)
+                    yield table_request(role, action, table, CHECK_RUNS, partition)
         for action in ("Scan", "DeleteTable", "UpdateTable"):
             yield table_request(role, action, table)
         yield table_request(role, "PartiQLSelect", table, "access-keys")
@@ -132,6 +140,8 @@ def _needed(stacks: Stacks) -> Iterator[Request]:
             yield from (table_request(role, action, table, partition) for partition in (*repositories, *keys))
             if "Batch" in action and repositories:
                 yield table_request(role, action, table, *repositories)
+        if name == "Check":
+            yield table_request(role, "PutItem", table, CHECK_RUNS)
         for store in stores(stacks):
             if name in WRITE_METADATA:
                 yield from (as_role(role, "s3:PutObject", f"{store}/{key}", "metadata") for key in METADATA)

@@ -169,6 +169,15 @@ def _on_arn(action: str, parameter: str) -> Find:
     return find
 
 
+def _on_task(what: str) -> Find:
+    """Tokens of tasks that call a function belong to no resource."""
+
+    def find(parameters: Parameters) -> Iterator[Need]:
+        yield f"states:SendTask{what}", "*", {}
+
+    return find
+
+
 def _on_secret(action: str) -> Find:
     def find(parameters: Parameters) -> Iterator[Need]:
         secret = parameters["SecretId"]  # the ARN in AWS, where an emulator's templates refer to the name
@@ -227,6 +236,7 @@ _OPERATIONS: Final[dict[tuple[str, str], Find]] = {
     ("sqs", "ChangeMessageVisibilityBatch"): _on_queue("ChangeMessageVisibility"),
     ("sqs", "GetQueueAttributes"): _on_queue("GetQueueAttributes"),
     ("stepfunctions", "StartExecution"): _on_arn("states:StartExecution", "stateMachineArn"),
+    **{("stepfunctions", f"SendTask{what}"): _on_task(what) for what in ("Success", "Failure", "Heartbeat")},
     ("lambda", "Invoke"): _on_arn("lambda:InvokeFunction", "FunctionName"),
     ("secretsmanager", "GetSecretValue"): _on_secret("GetSecretValue"),
     ("secretsmanager", "PutSecretValue"): _on_secret("PutSecretValue"),

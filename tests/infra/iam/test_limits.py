@@ -32,7 +32,7 @@ def test_roles_may_do_what_they_need_and_nothing_beyond_their_limits(variant: St
     assert list(breaches(variant)) == []
     assert list(gaps(variant)) == []
     functions = {"Read", "Write", "Commit", "Merge", "Diff", "Maintain", "Setup", "Operate", "Ingest"}
-    assert functions <= set(roles(variant)) <= {*functions, "Job"}
+    assert functions <= set(roles(variant)) <= {*functions, "Job", "Check"}
 
 
 def test_the_variant_with_every_option_has_jobs_data_buckets_and_a_flow_that_calls_the_api(full: Templates) -> None:
@@ -147,6 +147,12 @@ def in_data_buckets(templates: Templates) -> None:
             statement["Resource"] = "arn:aws:s3:::first-bucket/*"
 
 
+def statuses_by_checks(templates: Templates) -> None:
+    """Who makes checks would say themselves that they passed."""
+    partitions = having(templates, "FunctionsCheckPolicy", "dynamodb:PutItem")["Condition"]["ForAllValues:StringLike"]
+    partitions["dynamodb:LeadingKeys"] = "????????????????/*"
+
+
 def jobs(templates: Templates) -> None:
     del having(templates, "JobPolicy", "dynamodb:PutItem")["Condition"]
 
@@ -189,3 +195,9 @@ def test_each_wider_right_is_found(full: Templates, plant: Callable[[Templates],
     assert templates != full
     problems = list(breaches(Stacks(templates)))
     assert any(re.search(said, breach) for breach in problems), problems[:5]
+
+
+def test_a_wider_right_of_the_function_of_checks_is_found(other: Templates) -> None:
+    templates = copy.deepcopy(other)
+    statuses_by_checks(templates)
+    assert any(re.search("CheckRole.*dynamodb:PutItem .*/statuses", breach) for breach in breaches(Stacks(templates)))

@@ -89,7 +89,7 @@ def take(machine: Machine, step: Step) -> dict[str, Any]:
 def _response(machine: Machine, step: Step) -> dict[str, Any]:
     task = Task(step.repository, step.operation, step.attempt, step.round)
     if step.step == "note":
-        machine.note(task, PartFailure(step.number, step.error.error, _message(step.error)))
+        machine.note(task, PartFailure(step.number, step.error.error, failure_message(step.error)))
         return {}
     if step.step == "fail":
         noted = machine.noted(task) if step.error.error == _A_PART_FAILED else None
@@ -110,12 +110,12 @@ def _response(machine: Machine, step: Step) -> dict[str, Any]:
 
 def give_up_reason(caught: Caught) -> str:
     """Return the failure in words for a user, shown if no try has published: then none will."""
-    message = _message(caught)
+    message = failure_message(caught)
     cause = f"{caught.error}: {message}" if message else caught.error
     return f"it was retried and failed each time, finally with {cause}; nothing was changed"
 
 
-def _message(caught: Caught) -> str:
+def failure_message(caught: Caught) -> str:
     """Return the function's own error message, which Lambda wraps in JSON."""
     try:
         message = str(msgspec.json.decode(caught.cause, type=dict[str, Any])["errorMessage"])

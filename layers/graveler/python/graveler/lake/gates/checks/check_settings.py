@@ -37,15 +37,26 @@ _STORED: Final = re.compile(r"arn:[^:]+:secretsmanager:")
 """The beginning of the ARN of a secret in Secrets Manager."""
 
 
+class CheckFunction(Struct, frozen=True, forbid_unknown_fields=True):
+    """The function of a deployment that makes checks of the kinds ``sql`` and ``lambda``: the ARNs of the state ``machine`` that
+    calls it and of the function itself (``name``), and the bytes of ``memory`` and of files that a check of SQL may have."""
+
+    machine: str
+    name: str
+    memory: int
+    most_bytes: int
+
+
 class CheckSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Entries by name: ``commands`` are programs with their arguments, ``lambdas`` names or ARNs of functions, ``secrets`` keys
     that sign the requests of webhooks. ``private_hosts`` are hosts, or ``host:port``, to which webhooks may connect although
-    their addresses are not public, and without TLS."""
+    their addresses are not public, and without TLS. ``function`` is what a deployment has for checks that take long."""
 
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lambdas: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     private_hosts: tuple[str, ...] = ()
+    function: CheckFunction | None = None
 
     def secret(self, name: str) -> str:
         """Return a secret. One request to AWS if the entry is the ARN of one there. :class:`InvalidError` without an entry."""

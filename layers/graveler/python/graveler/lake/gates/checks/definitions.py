@@ -27,6 +27,8 @@ _LONGEST_QUERY: Final = 100_000
 _LONGEST_URL: Final = 2_000
 _LONGEST_NAME: Final = 1_024
 _MOST_PATTERNS: Final = 100
+_LONGEST_RUN: Final = 840
+"""Seconds of a check in a function of Lambda, which has 900: a minute is for copies, and for its report."""
 
 
 class _Kind(Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True, omit_defaults=True):
@@ -52,7 +54,6 @@ class SqlCheck(_Kind, frozen=True, tag="sql"):
 
     def check(self, settings: CheckSettings) -> None:
         """:class:`InvalidError` for bounds that no check may have, or without DuckDB; the query itself is not looked at."""
-        del settings
         _expect_text("query", self.query, _LONGEST_QUERY)
         if not 1 <= len(self.tables) <= _MOST_TABLES:
             raise InvalidError(f"a check of SQL has {len(self.tables)} tables; give it 1 to {_MOST_TABLES}")
@@ -60,11 +61,15 @@ class SqlCheck(_Kind, frozen=True, tag="sql"):
             if not name.isidentifier() or len(name) > 60:
                 raise InvalidError(f"{name!r} cannot be the name of a table: use up to 60 letters, digits and '_'")
             _expect_text(f"the pattern of table {name!r}", pattern, _LONGEST_NAME)
-        _expect_number("seconds", self.seconds, 1, 900)
-        _expect_number("memory", self.memory, 64 * MIB, 64 * GIB)
-        _expect_number("most_bytes", self.most_bytes, 1, 1024 * GIB)
-        if find_spec("duckdb") is None:
-            raise InvalidError(not_installed("a check of SQL", "duckdb", "sql"))
+        function = settings.function
+        _expect_number("seconds", self.seconds, 1, 900 if function is None else _LONGEST_RUN)
+        _expect_number("memory", self.memory, 64 * MIB, 64 * GIB if function is None else function.memory)
+        _expect_number("most_bytes", self.most_bytes, 1, 1024 * GIB if function is None else function.most_bytes)
+        if function is None and find_spec("duckdb") is None:
+            raise InvalidError(
+                f"{not_installed('a check of SQL', 'duckdb', 'sql')}; a deployment on AWS makes such checks if its setting "
+                "check_function is true"
+            )
 
 
 class SchemaCheck(_Kind, frozen=True, tag="schema"):
@@ -246,7 +251,7 @@ class LambdaCheck(_Kind, frozen=True, tag="lambda"):
     def check(self, settings: CheckSettings) -> None:
         """:class:`InvalidError` for a name that the settings have not."""
         _expect_entry("lambda", self.name, settings.lambdas)
-        _expect_number("seconds", self.seconds, 1, 900)
+        _expect_number("seconds", self.seconds, 1, 900 if settings.function is None else _LONGEST_RUN)
 
 
 Definition: TypeAlias = (

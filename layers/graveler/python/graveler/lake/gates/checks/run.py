@@ -49,10 +49,15 @@ _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 def check_definition(document: Mapping[str, Any], settings: CheckSettings | None = None) -> None:
     """Check that a rule can have this definition; :class:`InvalidError` for one that can never be run. Without ``settings`` those
-    of this process count. No request; for a check of SQL a process, 0.3 s."""
+    of this process count. No request; for a check of SQL a process, 0.3 s, or a call of the deployment's function."""
     definition = definition_of(document)
-    definition.check(settings_of_process() if settings is None else settings)
-    if isinstance(definition, SqlCheck):
+    settings = settings_of_process() if settings is None else settings
+    definition.check(settings)
+    if isinstance(definition, SqlCheck) and settings.function is not None:
+        from graveler.lake.gates.checks.elsewhere import expect_query_elsewhere  # only in a deployment
+
+        expect_query_elsewhere(definition, settings.function)
+    elif isinstance(definition, SqlCheck):
         from graveler.lake.gates.checks.sql import expect_query  # starts a process
 
         expect_query(definition)
@@ -98,6 +103,14 @@ def run_checks(
     except _StoppedError as stopped:
         raise stopped.reason from None
     return statuses
+
+
+def make_check(
+    repository: RepositoryParts, candidate: Commit, base: Commit | None, name: str, definition: Definition
+) -> Verdict:
+    """Make one check in this process, whatever verdicts there are, by the settings of this process, and keep nothing. Cost: as
+    the check. A check that cannot be made is an ``error`` with the reason."""
+    return _run(name, definition, CheckInput(repository, candidate, base, settings_of_process(), lambda: None))
 
 
 def _status(name: str, document: Mapping[str, Any], verdict: Verdict, source: CheckInput, *, of_tree: bool) -> Status:
@@ -147,12 +160,19 @@ class _Stop:
 
 def _verdict(name: str, definition: Definition, reads: Reads, source: CheckInput, outcomes: CheckOutcomes) -> Verdict:
     """Return the verdict that is there, or make the check."""
-    if reads.outside:
+    function = source.settings.function if isinstance(definition, SqlCheck | LambdaCheck) else None
+    if reads.outside and function is None:
         return _run(name, definition, source)
     try:
         digest = _digest(definition, reads, source)
     except GravelerError as error:
         return _bounded(Verdict(StatusState.ERROR, f"what the check reads cannot be read: {error}"), source)
+    if function is not None:
+        from graveler.lake.gates.checks.elsewhere import run_elsewhere  # only in a deployment
+
+        if reads.outside:
+            digest = sha256(_encode([source.candidate.id, name, digest.hex()])).digest()
+        return run_elsewhere(function, name, definition, digest, source, outcomes, lasting=not reads.outside)
     with outcomes.claimed(digest, source.stop) as claim:
         if not isinstance(claim, Claim):
             return claim
