@@ -240,7 +240,7 @@ acceptance: setup deploy-tools spark-tools  ## deploy to an AWS account, check t
 	@test -n "$(REGION)" || { echo "which region? make acceptance REGION=eu-central-1"; exit 2; }
 	@$(BIN)/python -m infra.acceptance --region '$(REGION)' $(ACCEPTANCE)
 
-SOAKED := $(addprefix tests/,aws history ingest lake operations retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py server/test_killed_workers.py server/test_serve.py storage/test_living_writers.py storage/test_sharing.py clients/test_schemathesis.py gateway/campaigns gateway/clients/test_many_writers.py gateway/run/test_killed_runs.py)
+SOAKED := $(addprefix tests/,aws history ingest lake operations retention tree api functions/test_killed.py infra/test_ingest.py sdk/test_files.py server/test_killed_workers.py server/test_serve.py storage/test_living_writers.py storage/test_sharing.py table_format clients/test_schemathesis.py gateway/campaigns gateway/clients/test_many_writers.py gateway/run/test_killed_runs.py)
 
 soak: soak-spark soak-tests soak-recipes soak-mutations  ## the long campaigns: faults, interleavings, processes, merges, histories
 
@@ -250,6 +250,7 @@ soak-spark: export GRAVELER_FEED_KILLS ?= 30
 soak-spark soak-tests: export GRAVELER_SOAK_SECONDS ?= 60
 soak-spark soak-tests: export GRAVELER_MERGE_CASES ?= 200000
 soak-spark soak-tests: export GRAVELER_MERGES ?= 20000
+soak-spark soak-tests: export GRAVELER_TABLE_MERGES ?= 10000
 soak-spark soak-tests: export GRAVELER_HISTORIES ?= 40000
 soak-spark soak-tests: export GRAVELER_EXAMPLES ?= 2000
 soak-spark soak-tests: export GRAVELER_FAULTS ?= 400

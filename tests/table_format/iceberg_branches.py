@@ -12,6 +12,7 @@ from pyiceberg.table import StaticTable, Table
 from graveler.errors import NotFoundError
 from graveler.table_format.merge_results import MergedTable, MergeResult, MergeTerms, TableState
 from graveler.table_format.merge_tables import merge_tables
+from graveler.table_format.spec_check import check_table
 from graveler.table_format.table_metadata import encode_metadata, read_table
 
 Work = Callable[[Table], object]
@@ -78,7 +79,14 @@ class Branches:
         for location, contents in result.files.items():
             path_of(location).write_bytes(contents)
         path_of(result.location).write_bytes(encode_metadata(result.metadata))
-        return self.state(result.location)
+        state = self.state(result.location)
+        violations = [
+            violation
+            for violation in check_table(state.metadata, lambda name: path_of(name).read_bytes())
+            if "two snapshots have sequence number" not in violation.problem  # one that came with a tag, as it was
+        ]
+        assert not violations
+        return state
 
 
 def rows_of(state: TableState) -> list[dict[str, Any]]:

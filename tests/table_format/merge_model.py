@@ -50,7 +50,7 @@ class World:
     def name(self, kind: str) -> str:
         """Return a new name of a file."""
         self.count += 1
-        return f"{kind}{self.count:04}"
+        return f"file:///t/data/{kind}{self.count:04}"
 
     def partition(self, number: int) -> Partition:
         """Return a partition as files have it."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.table import StaticTable, Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
@@ -60,6 +60,7 @@ def test_two_appends_are_both_in_the_result(branches: Branches) -> None:
     assert merged.metadata["metadata-log"][-1]["metadata-file"] == destination.location
     assert branches.merge(base, source, destination, source_commit="c0ffee") == result
     assert result.summary.source.added_rows == 2
+    assert ids(branches.fork(merged, append(5), delete("id == 2"))) == [1, 3, 4, 5]
 
 
 def test_side_that_alone_changed_is_taken(branches: Branches) -> None:
@@ -164,3 +165,33 @@ def test_dropped_and_remade_tables_are_conflicts(branches: Branches) -> None:
         assert isinstance(conflicts, TableConflicts)
         assert conflicts.conflicts[0].kind == "table"
     assert branches.merge(base, None, base) == SideTaken("source", None)
+
+
+def test_tag_of_the_source_comes_with_its_snapshot_and_files(branches: Branches) -> None:
+    base = branches.create(SCHEMA, append(1))
+
+    def tag(table: Table) -> None:
+        number = table.refresh().metadata.current_snapshot_id
+        assert number is not None
+        table.manage_snapshots().create_tag(number, "v1").commit()
+
+    source, destination = branches.fork(base, append(2), tag), branches.fork(base, append(3))
+    result, merged = branches.merged(base, source, destination)
+    assert merged.metadata["refs"]["v1"]["snapshot-id"] == source.metadata["current-snapshot-id"]
+    assert ids(merged) == [1, 2, 3]
+    snapshot = source.metadata["snapshots"][-1]
+    assert snapshot["manifest-list"] in result.reached
+    assert {location for location in result.reached if location.endswith(".parquet")} < {
+        str(row["file_path"]) for row in StaticTable.from_metadata(source.location).inspect.files().to_pylist()
+    }
+
+
+def test_change_of_metadata_alone_makes_no_snapshot(branches: Branches) -> None:
+    base = branches.create(SCHEMA, append(1))
+    source = branches.fork(base, lambda table: table.transaction().set_properties(a="b").commit_transaction())
+    destination = branches.fork(base, append(2))
+    result, merged = branches.merged(base, source, destination)
+    assert not result.files
+    assert merged.metadata["snapshots"] == destination.metadata["snapshots"]
+    assert merged.metadata["properties"]["a"] == "b"
+    assert result.summary.source.metadata == ("changed properties a",)

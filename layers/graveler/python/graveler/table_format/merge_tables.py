@@ -11,12 +11,14 @@ A revert is the same function: the base is the commit that is reverted, the sour
 from hashlib import sha256
 from typing import Any
 
-from graveler.table_format.live_files import DATA, EQUALITY_DELETES, LiveFile, Partition
+from graveler.table_format.common_updates import number_property
+from graveler.table_format.live_files import DATA, EQUALITY_DELETES, POSITION_DELETES, LiveFile, Partition
 from graveler.table_format.merge_decisions import Circumstances, Decision, decide, is_isolated
 from graveler.table_format.merge_files import MergedFiles, SequenceNumbers, merged_files
 from graveler.table_format.merge_metadata import MetadataMerge, merge_metadata
 from graveler.table_format.merge_reading import BaseCollectedError, MergeReader, StateFiles
 from graveler.table_format.merge_results import (
+    MAX_FILES,
     SERIALIZABLE,
     MergedTable,
     MergeResult,
@@ -41,15 +43,14 @@ from graveler.table_format.merge_writing import (
 )
 from graveler.table_format.partition_specs import source_ids
 from graveler.table_format.plain_documents import Document, ReadFile
+from graveler.table_format.reached_files import added_files
 from graveler.table_format.table_metadata import (
     MAIN,
     ROW_LINEAGE_VERSION,
     current_snapshot_id,
     snapshot_by_id,
 )
-
-_LOG_LENGTH = "write.metadata.previous-versions-max"
-_DEFAULT_LOG_LENGTH = 100
+from graveler.table_format.table_updates import PREVIOUS_VERSIONS, PREVIOUS_VERSIONS_PROPERTY
 
 
 def merge_tables(
@@ -121,6 +122,7 @@ class _Merge:
     ) -> None:
         self._states = base, source, destination
         self._terms = terms
+        self._read_file = read_file
         self._reader = MergeReader(read_file, terms.read_positions)
         self._digest = sha256("\n".join(state.location for state in self._states).encode()).hexdigest()
         self._sequences = SequenceNumbers(*(state.metadata.get("last-sequence-number") or 0 for state in self._states))
@@ -146,10 +148,24 @@ class _Merge:
         decision = decide(*changes, self._circumstances(changes[0], renumbered))
         files = MergedFiles((), (), (), ()) if decision.conflicts else merged_files(*changes, decision)
         row_ids = merge_row_ids((base, source, destination), *changes, files.added, renumbered)
-        conflicts = (*merge.conflicts, *decision.conflicts, *row_ids.conflicts)
+        conflicts = (*merge.conflicts, *decision.conflicts, *row_ids.conflicts, *self._format_conflicts(files))
         if conflicts:
             return TableConflicts(conflicts)
         return self._result(merge, changes, decision, files, row_ids, sides[1])
+
+    def _format_conflicts(self, files: MergedFiles) -> list[TableConflict]:
+        """Version 3 has deletion vectors: no new file of position deletes may be added to it."""
+        versions = [state.metadata["format-version"] for state in self._states[1:]]
+        old = [file for file in files.added if file.content == POSITION_DELETES and not file.is_vector]
+        if not old or versions[0] >= ROW_LINEAGE_VERSION or versions[1] < ROW_LINEAGE_VERSION:
+            return []
+        sentence = (
+            "the source added position deletes of format version 2, and the destination upgraded the table to version 3, which "
+            "has deletion vectors instead; upgrade the source, too, and rewrite its position deletes"
+        )
+        paths = tuple(file.path for file in old[:MAX_FILES])
+        rows = sum(file.rows for file in old)
+        return [TableConflict("position-deletes", sentence, files=paths, source_rows=rows)]
 
     def _circumstances(self, source: SideChanges, renumbered: tuple[LiveFile, ...]) -> Circumstances:
         isolated = (
@@ -212,7 +228,10 @@ class _Merge:
             return SideTaken("destination", self._states[2], summary=summary)
         self._log(metadata, time_ms)
         reached = [entry.path for entry in written.added] if written else []
-        reached += [snapshot["manifest-list"] for snapshot in copied if snapshot.get("manifest-list")]
+        if copied:
+            before = self._states[2].metadata
+            with_copied = {**before, "snapshots": [*before["snapshots"], *copied]}
+            reached += added_files(before, with_copied, self._read_file)
         reached += _statistics(metadata) - _statistics(self._states[2].metadata)
         contents = dict(written.files) if written else {}
         location = f"{self._terms.folder}/{self._digest[:32]}.metadata.json"
@@ -269,9 +288,8 @@ class _Merge:
     def _log(self, metadata: Document, time_ms: int) -> None:
         former = self._states[2]
         entry = {"metadata-file": former.location, "timestamp-ms": former.metadata["last-updated-ms"]}
-        text = metadata["properties"].get(_LOG_LENGTH, "")
-        length = max(1, int(text)) if text.isdigit() else _DEFAULT_LOG_LENGTH
-        metadata["metadata-log"] = [*metadata["metadata-log"], entry][-length:]
+        length = number_property(metadata["properties"], PREVIOUS_VERSIONS_PROPERTY, PREVIOUS_VERSIONS)
+        metadata["metadata-log"] = [*metadata["metadata-log"], entry][-max(1, length) :]
         metadata["last-updated-ms"] = time_ms
 
 

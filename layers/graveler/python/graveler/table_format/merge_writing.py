@@ -24,7 +24,9 @@ from graveler.table_format.merge_files import MergedFiles, SequenceNumbers
 from graveler.table_format.merge_metadata import MetadataMerge
 from graveler.table_format.merge_reading import MergeReader, StateFiles
 from graveler.table_format.merge_row_ids import RowIds
+from graveler.table_format.partition_specs import source_ids
 from graveler.table_format.plain_documents import Document
+from graveler.table_format.schema_rules import columns_by_id
 from graveler.table_format.table_metadata import ROW_LINEAGE_VERSION, current_schema
 
 _ENTRIES = 20_000
@@ -180,7 +182,7 @@ class SnapshotWriter:
             contents, described = write_manifest(
                 entries,
                 location,
-                schema=current_schema(self._merge.metadata),
+                schema=self._schema_of(self._specs[spec_id]),
                 spec=self._specs[spec_id],
                 format_version=self._version,
                 content=DATA if entries[0].content == DATA else DELETES,
@@ -189,6 +191,13 @@ class SnapshotWriter:
             )
         self._files[location] = contents
         return described
+
+    def _schema_of(self, spec: Document) -> Document:
+        """Return a schema that has the columns of a spec: the current one, unless one of them was dropped."""
+        metadata = self._merge.metadata
+        sources = {source for field in spec["fields"] for source in source_ids(field)}
+        schemas = [current_schema(metadata), *reversed(metadata["schemas"])]
+        return next((schema for schema in schemas if sources <= columns_by_id(schema).keys()), schemas[0])
 
     def _without_removed(
         self, manifest: ManifestFile, removed: Mapping[FileKey, LiveFile], reader: MergeReader
