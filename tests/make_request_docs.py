@@ -16,7 +16,7 @@ from typer.main import get_command
 
 import graveler.sdk
 from graveler import requests
-from graveler.api.resources import GROUPS
+from graveler.api import iceberg, resources
 from graveler.cli.app import app
 from graveler.remote.repository import runs_remotely
 from graveler.requests.base import Gated, Repetition, Request
@@ -65,7 +65,7 @@ def method_of(kind: Kind) -> str:
 def operations() -> Mapping[Kind, list[str]]:
     """The HTTP operations by the requests that they may run."""
     found: dict[Kind, list[str]] = {}
-    for route in (route for group in GROUPS for route in group.routes):
+    for route in (route for group in (*resources.GROUPS, *iceberg.GROUPS) for route in group.routes):
         for kind in route.requests:
             found.setdefault(kind, []).append(route.operation)
     return found

@@ -10,10 +10,12 @@ from msgspec import Struct
 
 from graveler.errors import RefNotFoundError, RuleError
 from graveler.lake.context import Context
+from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, RequiredStatus, Rule, SplitParameters
-from graveler.requests import committing, importing, merging, pulls, refs, staging
+from graveler.requests import committing, iceberg, importing, merging, pulls, refs, staging
 from graveler.requests.base import CommitInfo, Gated, Permission, Request
+from graveler.requests.iceberg import Identifier
 from tests.lake.gates.support import ETL, candidates, post, set_rules
 from tests.lake.support import World, put
 from tests.make_request_docs import every_request
@@ -50,7 +52,56 @@ def folder_of(name: str) -> Path:
     return Path(__file__).parent / name
 
 
+ORDERS: Final = Identifier(("shop",), "orders")
+RECENT: Final = Identifier(("shop",), "recent")
+NEW: Final = Identifier(("shop",), "new")
+SCHEMA: Final = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
+VIEW: Final = {
+    "version-id": 1,
+    "timestamp-ms": 1,
+    "schema-id": 0,
+    "summary": {},
+    "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+    "default-namespace": ["shop"],
+}
+PROPERTY: Final = {"action": "set-properties", "updates": {"a": "b"}}
+
+
+def make_tables(repository: OpenRepository) -> None:
+    """Make two namespaces, a table and a view on main."""
+    for namespace in ("shop", "empty"):
+        repository.create_namespace("main", namespace=(namespace,))
+    repository.create_table("main", table=ORDERS, definition={"schema": SCHEMA})
+    repository.create_view("main", view=RECENT, definition={"schema": SCHEMA, "view-version": VIEW, "properties": {}})
+
+
+def registered(repository: OpenRepository, name: str) -> Request[Any]:
+    """The registration of a table that exists under another name, too."""
+    location = CatalogReader(repository.parts, "main").load(ORDERS).location
+    return iceberg.RegisterTable(branch=name, table=NEW, location=location)
+
+
 VERBS: Final[Mapping[type[Request[Any]], Row]] = {
+    iceberg.CreateNamespace: Row(lambda _, name: iceberg.CreateNamespace(branch=name, namespace=("new",))),
+    iceberg.DropNamespace: Row(lambda _, name: iceberg.DropNamespace(branch=name, namespace=("empty",))),
+    iceberg.SetNamespaceProperties: Row(
+        lambda _, name: iceberg.SetNamespaceProperties(branch=name, namespace=("shop",), updates={"a": "b"})
+    ),
+    iceberg.CreateTable: Row(
+        lambda _, name: iceberg.CreateTable(branch=name, table=NEW, definition={"schema": SCHEMA})
+    ),
+    iceberg.RegisterTable: Row(registered),
+    iceberg.CommitTables: Row(
+        lambda _, name: iceberg.CommitTables(branch=name, tables=(iceberg.TableChange(ORDERS, updates=(PROPERTY,)),))
+    ),
+    iceberg.DropRelation: Row(lambda _, name: iceberg.DropRelation(branch=name, relation=ORDERS)),
+    iceberg.RenameRelation: Row(lambda _, name: iceberg.RenameRelation(branch=name, relation=ORDERS, destination=NEW)),
+    iceberg.CreateView: Row(
+        lambda _, name: iceberg.CreateView(
+            branch=name, view=NEW, definition={"schema": SCHEMA, "view-version": VIEW, "properties": {}}
+        )
+    ),
+    iceberg.ReplaceView: Row(lambda _, name: iceberg.ReplaceView(branch=name, view=RECENT, updates=(PROPERTY,))),
     committing.Commit: Row(lambda _, name: committing.Commit(branch=name, info=INFO)),
     committing.CommitMetarange: Row(
         lambda repository, name: committing.CommitMetarange(
@@ -69,7 +120,9 @@ VERBS: Final[Mapping[type[Request[Any]], Row]] = {
         lambda _, name: importing.ImportListing(
             branch=name,
             listing=(folder_of("listing.csv"),),
-            options=importing.ListingOptions(columns=("Bucket", "Key", "Size", "ETag", "LastModified")),
+            options=importing.ListingOptions(
+                destination="in/", columns=("Bucket", "Key", "Size", "ETag", "LastModified")
+            ),
             info=INFO,
         )
     ),
@@ -117,6 +170,7 @@ REMOVING: Final = {(kind, sort): make for kind, row in VERBS.items() for sort, m
 def guarded_names() -> World:
     """A world with a branch dev, and names that rules guard: a branch, a hidden branch and a tag, at the commit before dev's."""
     world = World()
+    make_tables(world.main)
     for number in range(3):
         put(world.main, {str(number): "1"}, "main")
         world.main.commit("main", str(number))

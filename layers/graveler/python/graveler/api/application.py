@@ -8,9 +8,9 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from graveler.access.authentication import Access
 from graveler.access.refusals import TooManyFailuresError
@@ -33,10 +33,25 @@ from graveler.retention.operation import ALL_KINDS
 from graveler.wire.error_documents import UNEXPECTED_CODE, Error
 
 BASE: Final = "/api/v1"
+CATALOG: Final = "/iceberg"
 _PLAIN: Final = Handling()
 """Of a request that no route answers."""
 
 _log = logging.getLogger("graveler.api")
+
+
+class Protocol(NamedTuple):
+    """The routes below one base, the response to an exception (with the subject of its message and the request's ID), and the
+    spelling of a path for the router."""
+
+    router: Router
+    refuse: Callable[[Exception, str, str], Response]
+    spelled: Callable[[str], str] = str
+
+
+def is_below(path: str, base: str) -> bool:
+    """Return whether a path is ``base`` or below it."""
+    return path.startswith(base) and path[len(base) : len(base) + 1] in ("", "/")
 
 
 class Application:
@@ -56,7 +71,7 @@ class Application:
         self._settings = settings or Settings()
         self._immutable = ImmutableResponses()
         self.pages: Final = Pages(lake, self._settings)
-        self._router = Router(GROUPS, BASE, joins=self._settings.decoded_paths)
+        self._api = Protocol(Router(GROUPS, BASE, joins=self._settings.decoded_paths), _refusal)
 
     def __call__(self, event: Mapping[str, Any], seconds_left: Callable[[], float] | None = None) -> dict[str, Any]:
         """Return the response to an event, compressed if the client accepts that, within ``seconds_left`` if the process is
@@ -87,9 +102,10 @@ class Application:
 
     def handling(self, method: str, path: str) -> Handling:
         """Return what a server has to know of such a request before it reads the body. ``path`` is percent-encoded."""
-        if path.startswith(BASE):
+        protocol = self._protocol(path)
+        if protocol is not None:
             with suppress(ApiError):
-                return self._router.find(method, path)[0].handling
+                return protocol.router.find(method, path)[0].handling
         return _PLAIN
 
     @property
@@ -100,6 +116,20 @@ class Application:
     def close(self) -> None:
         """Stop working on operations; other processes take them over."""
         self._runner.close()
+
+    def _protocol(self, path: str) -> Protocol | None:
+        """Return the protocol of a path; None for that of a page."""
+        if is_below(path, BASE):
+            return self._api
+        return self._catalog if is_below(path, CATALOG) else None
+
+    @cached_property
+    def _catalog(self) -> Protocol:
+        from graveler.api import iceberg  # few processes are catalogs of tables
+        from graveler.api.iceberg.catalog_refusals import refusal
+
+        router = Router(iceberg.GROUPS, CATALOG, joins=self._settings.decoded_paths)
+        return Protocol(router, refusal, iceberg.spelled_path)
 
     def _respond(
         self, event: Mapping[str, Any], *, has_body: bool, seconds_left: Callable[[], float] | None = None
@@ -115,18 +145,22 @@ class Application:
         path = _path(event.get("rawPath", "/"), context.get("stage", ""))
         method = context.get("http", {}).get("method", "GET")
         operation = ""
+        protocol: Protocol | None = None
         response: Response | None
         try:
-            if not path.startswith(BASE) or path[len(BASE) : len(BASE) + 1] not in ("", "/"):
+            protocol = self._protocol(path)
+            if protocol is None:
                 response = self.pages.respond(method, path, event.get("headers") or {})
                 operation = "page" if response.status < 400 else ""
             else:
-                route, parameters = self._router.find(method, path)
+                route, parameters = protocol.router.find(method, protocol.spelled(path))
                 operation = route.operation
                 bounded = seconds_left is not None
-                response = self._answer(event, route, parameters, request_id, left, has_body=has_body, bounded=bounded)
+                response = self._answer(
+                    event, protocol, route, parameters, request_id, left, has_body=has_body, bounded=bounded
+                )
         except Exception as error:  # noqa: BLE001 - whatever it is, it gets an answer
-            response = _refusal(error, operation or path, request_id)
+            response = (protocol or self._api).refuse(error, operation or path, request_id)
         if response is not None:
             response.headers["x-request-id"] = request_id
             response.headers["x-content-type-options"] = "nosniff"  # browsers must not treat JSON or bytes as a page
@@ -139,6 +173,7 @@ class Application:
     def _answer(
         self,
         event: Mapping[str, Any],
+        protocol: Protocol,
         route: Route,
         parameters: Mapping[str, str],
         request_id: str,
@@ -184,7 +219,7 @@ class Application:
         except BodyNeededError:
             return None
         except Exception as error:  # noqa: BLE001 - the audit log has an outcome for each change, then it goes on its way
-            response = _refusal(error, route.operation, request_id)
+            response = protocol.refuse(error, route.operation, request_id)
         _forbid_storing(call, route, response)
         call.audit(
             str(response.status),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from graveler.requests import (
         committing,
         exporting,
+        iceberg,
         importing,
         merging,
         pulls,
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
         statuses,
     )
 
-__all__ = ["committing", "exporting", "importing", "merging", "pulls", "refs", "setting_changes", "staging", "statuses"]
+__all__ = [
+    "committing",
+    "exporting",
+    "iceberg",
+    "importing",
+    "merging",
+    "pulls",
+    "refs",
+    "setting_changes",
+    "staging",
+    "statuses",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -15,8 +15,10 @@ from graveler.model import Commit, MetarangeName, SplitParameters
 from graveler.requests.committing import CommitMetarange
 from graveler.storage.objects.port import ObjectMissingError
 from graveler.storage.objects.tree_files import FOLDER
+from graveler.tree.has_difference import differ
 from graveler.tree.store import METARANGES
 from graveler.tree.tree import Tree
+from graveler.values.reserved_paths import END, RESERVED, TablePathError
 
 _NAME: Final = re.compile("[0-9a-f]{64}-[0-9a-f]{32}")
 
@@ -55,6 +57,8 @@ def commit_metarange(repository: RepositoryParts, request: CommitMetarange, cont
                 raise NoChangesError(
                     f"nothing to commit: branch {branch!r} already has the contents of metarange {name!r}"
                 )
+            if differ(before, cut[split], RESERVED, END):
+                raise TablePathError(RESERVED.decode())
             return Draft(cut[split])
 
         return build

@@ -33,6 +33,7 @@ from graveler.tree.parts import digest
 from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
 from graveler.values.ignore_rules import IGNORE_FILE, LeftOutFiles
+from graveler.values.reserved_paths import END, RESERVED, TablePathError, expect_free
 
 Listing = Callable[[], Iterator[tuple[bytes, bytes]]]
 """Called once; yields records (key and packed bytes) in ascending order of their keys, all under the destination. A generator is
@@ -232,6 +233,8 @@ def _with_rules(source: ImportSource) -> str:
 def replaced(before: Tree, split: SplitParameters, imported: Sequence[tuple[ImportSource, Tree]]) -> Tree:
     """Return ``before`` with the interval of each destination replaced by the source's tree; the sources as of
     :func:`sorted_sources`. Takes whole ranges by reference on both sides of a seam."""
+    for source, tree in imported:
+        _expect_no_tables(source, before, tree)
     writer = TreeWriter(before.store, split, existing=(before, *(tree for _, tree in imported)))
     after: bytes | None = None
     for source, tree in imported:
@@ -256,6 +259,19 @@ def _interval(source: ImportSource) -> Interval:
         return None, None
     below = destination[:-1] + (bytes([destination[-1] - 1]) + b"\xff" if destination[-1] else b"")
     return below, destination + b"\xff" if source.is_prefix else destination
+
+
+def _expect_no_tables(source: ImportSource, before: Tree, tree: Tree) -> None:
+    """Raise :class:`TablePathError` if an import would replace or bring something that is part of a table. Two lookups in trees,
+    only for a destination that may hold some."""
+    destination = source.destination
+    if destination.startswith(RESERVED):
+        raise TablePathError(destination.decode())
+    if not source.is_prefix or not RESERVED.startswith(destination):
+        return
+    for records in (before, tree):
+        keys, _ = next(records.run(RESERVED, END), ((), ()))
+        expect_free(keys[:1])
 
 
 def import_landing(branch: str, info: CommitInfo, gate: GateTerms, *, force: bool) -> Landing:

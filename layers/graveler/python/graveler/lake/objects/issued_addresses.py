@@ -7,6 +7,9 @@ path and the first part. So an address inside the namespace shows its path and t
 A *data folder* is such a name for a path ending with ``/``. A client that writes many files under its own names, such as
 Spark, writes them there, and each may be linked to that path plus its name in the folder:
 ``data/<20>/<20>/day=1/part-0.parquet`` made for ``events/`` is for ``events/day=1/part-0.parquet``.
+
+A *table folder*, ``tables/<20>/<20>``, is for the files of one Iceberg table on all branches, as long as the table lives. Both
+parts are HMACs over repository and the table's UUID, so that nobody else can name it.
 """
 
 import hmac
@@ -18,6 +21,8 @@ from graveler.model import RepositoryUID
 from graveler.system.random_bytes import random_bytes
 from graveler.tree.record import base32
 
+TABLES: Final = "tables"
+"""The folder below the namespace that holds the folders of tables."""
 _CHARS: Final = 20
 _BITS: Final = 100
 _TIME_BITS: Final = 42  # milliseconds until the year 2109
@@ -71,7 +76,13 @@ class DataNames:
                 f"address {key!r} was issued {age / 3600:.0f} hours ago and is too old; request a new one and upload again"
             )
 
+    def table_folder(self, uuid: str) -> str:
+        """Return the folder below the namespace, without a trailing slash, for the files of the table or view with this UUID."""
+        stamp = self._proof("", uuid, "")
+        return f"{TABLES}/{stamp}/{self._proof('', uuid, stamp)}"
+
     def _proof(self, branch: str, path: str, stamp: str) -> str:
+        """Return the second part of a name. No branch has an empty name: there ``path`` is the UUID of a table."""
         fields = [field.encode() for field in (self._uid, branch, path, stamp)]
         message = b"".join([len(field).to_bytes(4, "big") + field for field in fields])
         digest = hmac.digest(self._secret, message, sha256)

@@ -25,6 +25,7 @@ from graveler.lake.settings.repository_settings import Intent
 from graveler.model import Settings, Token
 from graveler.staging.changes import Placed, StagedChanges, StagedRecord
 from graveler.staging.tokens import same_branch
+from graveler.values.reserved_paths import expect_free
 
 if TYPE_CHECKING:
     from graveler.lake.objects.late_puts import LatePuts
@@ -91,6 +92,7 @@ class Stager:
         """
         if not records:
             return
+        expect_free(key for key, _ in records)
         if len(records) == 1:
             self._stage_one(branch, records[0], deadline, Intent(direct=True, force=force, accept=accept))
             return

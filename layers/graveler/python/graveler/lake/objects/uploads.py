@@ -27,6 +27,7 @@ from graveler.storage.objects.port import (
 )
 from graveler.system.progress import no_object_progress
 from graveler.tree.record import encode_key
+from graveler.values.reserved_paths import expect_free
 
 _PIECE: Final = 1 << 20
 
@@ -42,6 +43,7 @@ def upload(repository: RepositoryParts, request: Upload, context: Context) -> Ob
     """See :class:`graveler.requests.staging.Upload`."""
     branch, path, data, force = request.branch, request.path, context.body, request.force
     key = encode_key(path)
+    expect_free([key])
     deadline = repository.deadlines.begin()
     condition = request.condition
     basis = look(repository, branch, key, force=force) if condition else None

@@ -1,0 +1,88 @@
+"""Refusals as Iceberg's clients understand them.
+
+A client deletes the files that it wrote for a commit when the response is a 4xx, and keeps them when it is a 500 or none
+arrives. So a 4xx is for what has had no effect, and 500 with ``CommitStateUnknownException`` for an unknown outcome, or one
+that is still to come.
+"""
+
+import logging
+from typing import Final
+
+from graveler.access.refusals import AuthenticationError, NotPermittedError, TooManyFailuresError
+from graveler.api.errors import ApiError
+from graveler.api.response import Response, json_response
+from graveler.errors import (
+    AlreadyExistsError,
+    AnswerLostError,
+    BusyError,
+    ConflictError,
+    CorruptError,
+    ForbiddenError,
+    GravelerError,
+    InvalidError,
+    NotFoundError,
+    PreconditionError,
+    RuleError,
+    UnavailableError,
+)
+from graveler.lake.iceberg.catalog_errors import NamespaceNotEmptyError, NamespaceNotFoundError, RelationNotFoundError
+
+_UNKNOWN: Final = (500, "CommitStateUnknownException")
+_TABLE: Final[tuple[tuple[type[GravelerError], int, str], ...]] = (
+    # The first matching entry counts, so narrower classes come first.
+    (AuthenticationError, 401, "NotAuthorizedException"),
+    (NotPermittedError, 403, "ForbiddenException"),
+    (TooManyFailuresError, 429, "TooManyRequestsException"),
+    (NamespaceNotFoundError, 404, "NoSuchNamespaceException"),
+    (NotFoundError, 404, "NotFoundException"),
+    (NamespaceNotEmptyError, 409, "NamespaceNotEmptyException"),
+    (AlreadyExistsError, 409, "AlreadyExistsException"),
+    (ConflictError, 409, "CommitFailedException"),
+    (InvalidError, 400, "BadRequestException"),
+    (ForbiddenError, 403, "ForbiddenException"),
+    (PreconditionError, 403, "ForbiddenException"),
+    (BusyError, 429, "TooManyRequestsException"),
+    (AnswerLostError, *_UNKNOWN),
+    (UnavailableError, *_UNKNOWN),
+    (CorruptError, 500, "InternalServerError"),
+)
+_RELATIONS: Final = {"table": "NoSuchTableException", "view": "NoSuchViewException"}
+_STATUS_TYPES: Final = {
+    400: "BadRequestException",
+    401: "NotAuthorizedException",
+    403: "ForbiddenException",
+    404: "NotFoundException",
+    405: "BadRequestException",
+    409: "CommitFailedException",
+    429: "TooManyRequestsException",
+    501: "UnsupportedOperationException",
+}
+
+_log = logging.getLogger("graveler.api")
+
+
+def refusal(error: Exception, subject: str, request_id: str) -> Response:
+    """Return the response to a failed request of the catalog."""
+    if isinstance(error, ApiError):
+        words = error.error.detail or error.error.message
+        return _response(error.status, _STATUS_TYPES.get(error.status, "InternalServerError"), words)
+    if not isinstance(error, GravelerError):
+        _log.error("request %s: %s failed unexpectedly", request_id, subject, exc_info=error)
+        return _response(*_UNKNOWN, f"unexpected error; see request ID {request_id} in the log")
+    status, kind = _status_and_type(error)
+    if status >= 500:
+        _log.error("request %s: %s: %s", request_id, subject, error)
+    wait = str(error.retry_after) if isinstance(error, TooManyFailuresError) else "1"
+    return _response(status, kind, str(error), {"retry-after": wait} if status == 429 else None)
+
+
+def _status_and_type(error: GravelerError) -> tuple[int, str]:
+    if isinstance(error, RelationNotFoundError):
+        return 404, _RELATIONS[error.kind]
+    if isinstance(error, RuleError) and error.candidate:
+        return _UNKNOWN  # the candidate may still be published, and needs the files then
+    return next(((status, kind) for group, status, kind in _TABLE if isinstance(error, group)), _UNKNOWN)
+
+
+def _response(status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> Response:
+    return json_response({"error": {"message": message, "type": kind, "code": status}}, status, headers)

@@ -1,0 +1,218 @@
+"""Tables of a catalog."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal
+
+from msgspec import Struct, field
+
+from graveler.api.call import Call
+from graveler.api.errors import bad_request
+from graveler.api.iceberg.catalog_calls import NamedRelation, commit_info, identifier, levels, page_of, reader
+from graveler.api.iceberg.namespace_routes import NAMESPACE, PagesQuery
+from graveler.api.queries import Query
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Routes
+from graveler.lake.iceberg.catalog_reader import LoadedRelation
+from graveler.lake.iceberg.table_creation import staged_table
+from graveler.model import Commit
+from graveler.requests import iceberg
+from graveler.requests.base import Permission
+from graveler.requests.iceberg import Identifier, TableChange
+
+routes = Routes("catalog")
+
+TABLES: Final = NAMESPACE + "/tables"
+TABLE: Final = TABLES + "/{table}"
+
+
+class TableQuery(Query, frozen=True, kw_only=True):
+    """The snapshots in the metadata of a loaded table: all, or those that a branch or a tag of the table names."""
+
+    snapshots: Literal["all", "refs"] = "all"
+
+
+class DropQuery(Query, frozen=True, kw_only=True, rename="camel"):
+    """The wish to remove the data of a dropped table, too: it is removed in any case, once no retained commit has it."""
+
+    purge_requested: bool = False
+
+
+class TableDefinition(Struct, frozen=True, rename="kebab", omit_defaults=True):
+    """A table to create. Its location is ours to choose."""
+
+    name: str
+    schema: dict[str, Any]
+    partition_spec: dict[str, Any] | None = None
+    write_order: dict[str, Any] | None = None
+    stage_create: bool | None = None
+    properties: dict[str, str] | None = None
+    location: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return what the lake needs of it."""
+        return {
+            "name": self.name,
+            "schema": self.schema,
+            "partition-spec": self.partition_spec,
+            "write-order": self.write_order,
+            "properties": self.properties or {},
+        }
+
+
+class RegisteredTable(Struct, frozen=True, rename="kebab"):
+    """A table to register, whose metadata exists."""
+
+    name: str
+    metadata_location: str
+    overwrite: bool = False
+
+
+class Renaming(Struct, frozen=True):
+    """A table or a view to rename."""
+
+    source: NamedRelation
+    destination: NamedRelation
+
+
+class Changes(Struct, frozen=True):
+    """Changes of one table."""
+
+    requirements: tuple[dict[str, Any], ...] = ()
+    updates: tuple[dict[str, Any], ...] = ()
+    identifier: NamedRelation | None = None
+
+
+class Transaction(Struct, frozen=True, rename="kebab"):
+    """Changes of several tables, which happen together."""
+
+    table_changes: tuple[Changes, ...] = field(default=())
+
+
+@routes.get(TABLES, "listTables", Permission.READ, responses={200: None})
+def list_tables(call: Call, repository: str, branch: str, namespace: str, query: PagesQuery) -> Response:
+    """List the tables of a namespace."""
+    catalog, name = reader(call, repository, branch), levels(namespace)
+    tables, token = page_of(
+        lambda after, amount: catalog.relations(name, "table", after, amount), query.page_token, query.page_size
+    )
+    return json_response({"identifiers": tables} | ({"next-page-token": token} if token else {}))
+
+
+@routes.post(TABLES, "createTable", iceberg.CreateTable, responses={200: None})
+def create_table(call: Call, repository: str, branch: str, namespace: str, body: TableDefinition) -> Response:
+    """Create a table, or stage its creation for a later commit."""
+    table = identifier(namespace, body.name)
+    if body.stage_create:
+        document = staged_table(call.lake.repository(repository).parts, branch, table, body.document())
+        return json_response({"metadata": document, "config": {}})
+    request = iceberg.CreateTable(branch=branch, table=table, definition=body.document(), info=commit_info(call))
+    return _loaded(call, repository, branch, table, call.run(repository, request))
+
+
+@routes.post(NAMESPACE + "/register", "registerTable", iceberg.RegisterTable, responses={200: None})
+def register_table(call: Call, repository: str, branch: str, namespace: str, body: RegisteredTable) -> Response:
+    """Give a name to a table whose metadata exists."""
+    table = identifier(namespace, body.name)
+    request = iceberg.RegisterTable(
+        branch=branch, table=table, location=body.metadata_location, overwrite=body.overwrite, info=commit_info(call)
+    )
+    return _loaded(call, repository, branch, table, call.run(repository, request))
+
+
+@routes.get(TABLE, "loadTable", Permission.READ, responses={200: None, 304: None})
+def load_table(call: Call, repository: str, branch: str, namespace: str, table: str, query: TableQuery) -> Response:
+    """Return the metadata of a table."""
+    loaded = reader(call, repository, branch).load(identifier(namespace, table))
+    etag = _etag(loaded, query.snapshots)
+    if call.headers.get("if-none-match", "") in (etag, f"W/{etag}"):
+        return no_content({"etag": etag}, 304)
+    document = loaded.document if query.snapshots == "all" else _with_snapshots_of_refs(loaded.document)
+    return _load_response(document, loaded.location, etag)
+
+
+@routes.route("HEAD", TABLE, "tableExists", Permission.READ, responses={204: None})
+def table_exists(call: Call, repository: str, branch: str, namespace: str, table: str) -> Response:
+    """Answer whether a table exists."""
+    reader(call, repository, branch).expect(identifier(namespace, table), "table")
+    return no_content()
+
+
+@routes.post(TABLE, "updateTable", iceberg.CommitTables, responses={200: None})
+def update_table(call: Call, repository: str, branch: str, namespace: str, table: str, body: Changes) -> Response:
+    """Commit changes of a table, or create it."""
+    name = identifier(namespace, table)
+    if body.identifier is not None and body.identifier.identifier() != name:
+        raise bad_request(f"the path names table {name}, and the body {body.identifier.identifier()}")
+    commit = _commit(call, repository, branch, [TableChange(name, body.requirements, body.updates)])
+    return _loaded(call, repository, branch, name, commit)
+
+
+@routes.post(
+    "/v1/{repository}/{branch}/transactions/commit", "commitTransaction", iceberg.CommitTables, responses={204: None}
+)
+def commit_transaction(call: Call, repository: str, branch: str, body: Transaction) -> Response:
+    """Commit changes of several tables, all of them or none."""
+    changes: list[TableChange] = []
+    for change in body.table_changes:
+        if change.identifier is None:
+            raise bad_request("each change of a transaction needs the identifier of its table")
+        changes.append(TableChange(change.identifier.identifier(), change.requirements, change.updates))
+    if changes:
+        _commit(call, repository, branch, changes)
+    return no_content()
+
+
+@routes.delete(TABLE, "dropTable", iceberg.DropRelation, responses={204: None})
+def drop_table(call: Call, repository: str, branch: str, namespace: str, table: str, query: DropQuery) -> Response:
+    """Drop a table. A purge needs nothing more: the collector removes bytes that no retained commit has."""
+    del query
+    request = iceberg.DropRelation(branch=branch, relation=identifier(namespace, table), info=commit_info(call))
+    call.run(repository, request)
+    return no_content()
+
+
+@routes.post("/v1/{repository}/{branch}/tables/rename", "renameTable", iceberg.RenameRelation, responses={204: None})
+def rename_table(call: Call, repository: str, branch: str, body: Renaming) -> Response:
+    """Rename a table."""
+    request = iceberg.RenameRelation(
+        branch=branch,
+        relation=body.source.identifier(),
+        destination=body.destination.identifier(),
+        info=commit_info(call),
+    )
+    call.run(repository, request)
+    return no_content()
+
+
+@routes.post(TABLE + "/metrics", "reportMetrics", Permission.READ, responses={204: None}, raw_body=True)
+def report_metrics(call: Call, repository: str, branch: str, namespace: str, table: str) -> Response:
+    """Take note of the metrics of a scan or a commit in the audit log."""
+    call.audit("metrics", repository=repository, ref=branch, path=str(identifier(namespace, table)))
+    return no_content()
+
+
+def _commit(call: Call, repository: str, branch: str, changes: Sequence[TableChange]) -> Commit:
+    return call.run(repository, iceberg.CommitTables(branch=branch, tables=tuple(changes), info=commit_info(call)))
+
+
+def _loaded(call: Call, repository: str, branch: str, table: Identifier, commit: Commit) -> Response:
+    """Return the response with a table as it is at a commit."""
+    loaded = reader(call, repository, branch, commit).load(table)
+    return _load_response(loaded.document, loaded.location, _etag(loaded, "all"))
+
+
+def _load_response(document: dict[str, Any], location: str, etag: str) -> Response:
+    body = {"metadata-location": location, "metadata": document, "config": {}}
+    return json_response(body, 200, {"etag": etag})
+
+
+def _etag(loaded: LoadedRelation, snapshots: str) -> str:
+    return f'"{sha256(f"{loaded.location} {snapshots}".encode()).hexdigest()[:32]}"'
+
+
+def _with_snapshots_of_refs(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata with those snapshots only that a branch or a tag of the table names."""
+    ids = {ref["snapshot-id"] for ref in document.get("refs", {}).values()} | {document.get("current-snapshot-id")}
+    snapshots = [snapshot for snapshot in document.get("snapshots", ()) if snapshot["snapshot-id"] in ids]
+    return {**document, "snapshots": snapshots}

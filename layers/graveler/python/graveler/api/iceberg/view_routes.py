@@ -1,0 +1,109 @@
+"""Views of a catalog."""
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from graveler.api.call import Call
+from graveler.api.errors import bad_request
+from graveler.api.iceberg.catalog_calls import commit_info, identifier, levels, page_of, reader
+from graveler.api.iceberg.namespace_routes import NAMESPACE, PagesQuery
+from graveler.api.iceberg.table_routes import Changes, Renaming
+from graveler.api.response import Response, json_response, no_content
+from graveler.api.routing import Routes
+from graveler.model import Commit
+from graveler.requests import iceberg
+from graveler.requests.base import Permission
+from graveler.requests.iceberg import Identifier
+
+routes = Routes("catalog")
+
+VIEWS: Final = NAMESPACE + "/views"
+VIEW: Final = VIEWS + "/{view}"
+
+
+class ViewDefinition(Struct, frozen=True, rename="kebab"):
+    """A view to create. Its location is ours to choose."""
+
+    name: str
+    schema: dict[str, Any]
+    view_version: dict[str, Any]
+    properties: dict[str, str] = {}
+    location: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return what the lake needs of it."""
+        return {"schema": self.schema, "view-version": self.view_version, "properties": self.properties}
+
+
+@routes.get(VIEWS, "listViews", Permission.READ, responses={200: None})
+def list_views(call: Call, repository: str, branch: str, namespace: str, query: PagesQuery) -> Response:
+    """List the views of a namespace."""
+    catalog, name = reader(call, repository, branch), levels(namespace)
+    views, token = page_of(
+        lambda after, amount: catalog.relations(name, "view", after, amount), query.page_token, query.page_size
+    )
+    return json_response({"identifiers": views} | ({"next-page-token": token} if token else {}))
+
+
+@routes.post(VIEWS, "createView", iceberg.CreateView, responses={200: None})
+def create_view(call: Call, repository: str, branch: str, namespace: str, body: ViewDefinition) -> Response:
+    """Create a view."""
+    view = identifier(namespace, body.name)
+    request = iceberg.CreateView(branch=branch, view=view, definition=body.document(), info=commit_info(call))
+    return _loaded(call, repository, branch, view, call.run(repository, request))
+
+
+@routes.get(VIEW, "loadView", Permission.READ, responses={200: None})
+def load_view(call: Call, repository: str, branch: str, namespace: str, view: str) -> Response:
+    """Return the metadata of a view."""
+    return _loaded(call, repository, branch, identifier(namespace, view))
+
+
+@routes.route("HEAD", VIEW, "viewExists", Permission.READ, responses={204: None})
+def view_exists(call: Call, repository: str, branch: str, namespace: str, view: str) -> Response:
+    """Answer whether a view exists."""
+    reader(call, repository, branch).expect(identifier(namespace, view), "view")
+    return no_content()
+
+
+@routes.post(VIEW, "replaceView", iceberg.ReplaceView, responses={200: None})
+def replace_view(call: Call, repository: str, branch: str, namespace: str, view: str, body: Changes) -> Response:
+    """Commit changes of a view."""
+    name = identifier(namespace, view)
+    if body.identifier is not None and body.identifier.identifier() != name:
+        raise bad_request(f"the path names view {name}, and the body {body.identifier.identifier()}")
+    request = iceberg.ReplaceView(
+        branch=branch, view=name, requirements=body.requirements, updates=body.updates, info=commit_info(call)
+    )
+    return _loaded(call, repository, branch, name, call.run(repository, request))
+
+
+@routes.delete(VIEW, "dropView", iceberg.DropRelation, responses={204: None})
+def drop_view(call: Call, repository: str, branch: str, namespace: str, view: str) -> Response:
+    """Drop a view."""
+    call.run(
+        repository,
+        iceberg.DropRelation(branch=branch, relation=identifier(namespace, view), kind="view", info=commit_info(call)),
+    )
+    return no_content()
+
+
+@routes.post("/v1/{repository}/{branch}/views/rename", "renameView", iceberg.RenameRelation, responses={204: None})
+def rename_view(call: Call, repository: str, branch: str, body: Renaming) -> Response:
+    """Rename a view."""
+    request = iceberg.RenameRelation(
+        branch=branch,
+        relation=body.source.identifier(),
+        destination=body.destination.identifier(),
+        kind="view",
+        info=commit_info(call),
+    )
+    call.run(repository, request)
+    return no_content()
+
+
+def _loaded(call: Call, repository: str, branch: str, view: Identifier, commit: Commit | None = None) -> Response:
+    """Return the response with a view as it is at a commit, or now."""
+    loaded = reader(call, repository, branch, commit).load(view, "view")
+    return json_response({"metadata-location": loaded.location, "metadata": loaded.document, "config": {}})

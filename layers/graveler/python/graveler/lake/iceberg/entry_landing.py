@@ -1,0 +1,61 @@
+"""Landing changes of catalog entries: tables, views and namespaces change by commits of their branch, beside what is staged
+there."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from graveler.history.split_parameters import split_of
+from graveler.lake.committing.landing import Build, Draft, Landing, land
+from graveler.lake.context import Context
+from graveler.lake.gates.gate import GateTerms
+from graveler.lake.iceberg.catalog_errors import NamespaceNotFoundError
+from graveler.lake.iceberg.catalog_paths import namespace_key
+from graveler.lake.parts import RepositoryParts
+from graveler.lake.settings.repository_settings import Intent
+from graveler.model import Commit
+from graveler.requests.base import CommitInfo, Gated
+from graveler.tree.apply import apply
+from graveler.tree.tree import Tree
+
+EntryChanges: TypeAlias = Mapping[bytes, bytes | None]
+"""New records by key; None removes one."""
+ChangeEntries: TypeAlias = Callable[[Commit, Tree], EntryChanges]
+"""Returns the changes to a head and its tree."""
+
+
+def land_entries(
+    repository: RepositoryParts,
+    branch: str,
+    request: Gated[Commit],
+    info: CommitInfo,
+    context: Context,
+    change: ChangeEntries,
+) -> Commit:
+    """Commit changes of entries to a branch, and return the commit. ``change`` is called again if the head moved; its errors
+    leave the branch as it is. Cost and other errors as of :func:`graveler.lake.committing.landing.land`."""
+    gate = GateTerms(request=request, actor=context.actor, direct=True)
+    landing = Landing(
+        branch, "commit", "changing its tables", info, Intent(direct=True), beside_uncommitted=True, gate=gate
+    )
+
+    def build(head: Commit, before: Tree) -> Draft:
+        return Draft(apply(before, sorted(change(head, before).items()), split_of(head, repository.split)))
+
+    def prepare() -> Build:
+        return build
+
+    return land(repository, replace(landing, only_while=context.only_while).by(context), prepare)
+
+
+def described(info: CommitInfo, message: str, **fields: str) -> CommitInfo:
+    """Return the commit's information with this message, unless it has one, and these fields in its metadata."""
+    metadata = {f"iceberg.{name}": text for name, text in fields.items()} | dict(info.metadata)
+    return replace(info, message=info.message or message, metadata=metadata)
+
+
+def expect_namespace(tree: Tree, namespace: tuple[str, ...], branch: str) -> None:
+    """Raise :class:`NamespaceNotFoundError` unless the tree has the namespace. One lookup in the tree."""
+    if tree.get(namespace_key(namespace)) is None:
+        raise NamespaceNotFoundError(".".join(namespace), branch)

@@ -1,0 +1,134 @@
+"""Metadata files of tables and views: JSON documents in their folders, which never change.
+
+A file is named by the request that made it and by the state that it was built on, and is written only if it is not there: so a
+request that is repeated on the same state, such as one whose commit waits for checks, finds its file and builds the same tree.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from hashlib import md5, sha256
+from threading import Lock
+from typing import Final, TypeAlias
+
+import msgspec
+
+from graveler.errors import UNREADABLE, BytesGoneError, CorruptError
+from graveler.lake.iceberg.table_folders import TableFolder
+from graveler.lake.parts import RepositoryParts
+from graveler.model import Commit, ObjectEntry
+from graveler.requests.base import Gated
+from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError
+from graveler.system.random_bytes import random_bytes
+from graveler.table_format.plain_documents import Document
+from graveler.table_format.table_metadata import encode_metadata
+
+MakeDocument: TypeAlias = Callable[[int], Document]
+"""Returns the document of a state that is made at a time (milliseconds since 1970)."""
+Fields: TypeAlias = Callable[[Document], Mapping[str, str]]
+
+_JSON: Final = "application/json"
+_KEPT_BYTES: Final = 32 << 20
+"""The size of the files whose documents a process keeps. A document takes a few times as much memory as its file."""
+_TIME: Final = "last-updated-ms"
+
+_pack: Final = msgspec.msgpack.Encoder().encode
+
+
+class _RecentDocuments:
+    """The documents that were read or written last, by their addresses. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._documents: OrderedDict[tuple[str, str], tuple[Document, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, name: tuple[str, str]) -> Document | None:
+        with self._lock:
+            if name not in self._documents:
+                return None
+            self._documents.move_to_end(name)
+            return self._documents[name][0]
+
+    def put(self, name: tuple[str, str], document: Document, size: int) -> None:
+        with self._lock:
+            if name in self._documents:
+                return
+            self._documents[name] = document, size
+            self._bytes += size
+            while self._bytes > _KEPT_BYTES:
+                _, (_, dropped) = self._documents.popitem(last=False)
+                self._bytes -= dropped
+
+
+_recent: Final = _RecentDocuments()
+
+
+def read_document(repository: RepositoryParts, entry: ObjectEntry, ref: str, read: Callable[..., Document]) -> Document:
+    """Return the document of a table or a view, which ``read`` decodes. It is shared, so nobody may change it. One object read,
+    unless this process has it. :class:`BytesGoneError`, :class:`CorruptError`."""
+    name = (repository.uid, entry.address)
+    document = _recent.get(name)
+    if document is not None:
+        return document
+    try:
+        text = repository.objects.get(entry.address.removeprefix(repository.namespace + "/"))
+    except ObjectMissingError:
+        raise BytesGoneError(entry.path, ref, entry.address) from None
+    if len(text) != entry.size or _md5(text) != entry.checksum:
+        raise CorruptError(
+            f"{entry.address!r}, the metadata of {entry.path!r}, is not what was committed: {len(text):,} bytes instead of "
+            f"{entry.size:,}, or others. `graveler fsck` shows what else is damaged"
+        )
+    document = read(text, entry.address, stored=True)
+    _recent.put(name, document, len(text))
+    return document
+
+
+def request_name(request: Gated[Commit], basis: bytes) -> bytes:
+    """Return 32 bytes that name what a request makes on a state."""
+    packed = _pack(request)
+    return sha256(len(packed).to_bytes(8, "big") + packed + basis).digest()
+
+
+def write_document(
+    repository: RepositoryParts, folder: TableFolder, name: bytes, path: str, make: MakeDocument, fields: Fields
+) -> ObjectEntry:
+    """Write the document that ``make`` returns into a table's folder under a name, and return the entry of it at ``path``, with
+    ``fields`` as its metadata. If the file is there already, and is the document of an earlier time, that one is the entry's.
+    One object written; a read more if it was there."""
+    document = make(int(repository.clock.now() * 1000))
+    text = encode_metadata(document)
+    key = folder.metadata_key(name)
+    try:
+        repository.objects.put(key, text, if_absent=True)
+    except ObjectConditionError:
+        stored = repository.objects.get(key)
+        earlier = _document_of(stored, make)
+        if earlier is None:  # somebody who may write to the folder has taken the name
+            key = folder.metadata_key(random_bytes(len(name)))
+            repository.objects.put(key, text, if_absent=True)
+        else:
+            document, text = earlier, stored
+    address = f"{repository.namespace}/{key}"
+    _recent.put((repository.uid, address), document, len(text))
+    mtime = _time_of(document) // 1000
+    return ObjectEntry(path, address, len(text), _md5(text), mtime, _JSON, fields(document))
+
+
+def _document_of(text: bytes, make: MakeDocument) -> Document | None:
+    """Return the document that ``make`` returns for the time that a file states, if the file has exactly that."""
+    try:
+        document = make(_time_of(msgspec.json.decode(text)))
+        return document if encode_metadata(document) == text else None
+    except (*UNREADABLE, LookupError, TypeError):
+        return None
+
+
+def _time_of(document: Document) -> int:
+    """Return when the state of a table or a view was made, in milliseconds since 1970."""
+    time_ms: int = document[_TIME] if _TIME in document else document["version-log"][-1]["timestamp-ms"]
+    return time_ms
+
+
+def _md5(text: bytes) -> str:
+    return md5(text, usedforsecurity=False).hexdigest()

@@ -1,0 +1,97 @@
+"""Creating, changing and dropping namespaces."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from graveler.errors import InvalidError
+from graveler.lake.context import Context
+from graveler.lake.iceberg.catalog_errors import (
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    RelationExistsError,
+)
+from graveler.lake.iceberg.catalog_paths import entries_prefix, namespace_key, namespace_of, relation_of
+from graveler.lake.iceberg.catalog_reader import entry_keys
+from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
+from graveler.lake.objects.issued_addresses import TABLES
+from graveler.lake.parts import RepositoryParts
+from graveler.model import DEFAULT_CONTENT_TYPE, Commit, ObjectEntry
+from graveler.requests.iceberg import CreateNamespace, DropNamespace, SetNamespaceProperties
+from graveler.storage.objects.port import ObjectMissingError
+from graveler.tree.tree import Tree
+
+_OBJECT: Final = f"{TABLES}/namespace"
+"""The key of an empty object, to which the entries of all namespaces refer: their properties are metadata of the entries."""
+_CHECKSUM: Final = "d41d8cd98f00b204e9800998ecf8427e"
+"""The MD5 of no bytes."""
+
+
+def create_namespace(repository: RepositoryParts, request: CreateNamespace, context: Context) -> Commit:
+    """See :class:`graveler.requests.iceberg.CreateNamespace`."""
+    namespace, branch = request.namespace, request.branch
+    key = namespace_key(namespace)
+    above = [namespace[:depth] for depth in range(1, len(namespace))]
+
+    def change(_: Commit, tree: Tree) -> EntryChanges:
+        if tree.get(key) is not None:
+            raise RelationExistsError("namespace", ".".join(namespace), f"choose another name; {branch!r} has it")
+        lacking = [parent for parent in above if tree.get(namespace_key(parent)) is None]
+        new = {namespace_key(parent): _packed(repository, parent, {}) for parent in lacking}
+        return {**new, key: _packed(repository, namespace, request.properties)}
+
+    name = ".".join(namespace)
+    info = described(request.info, f"Create namespace {name}", namespace=name)
+    return land_entries(repository, branch, request, info, context, change)
+
+
+def drop_namespace(repository: RepositoryParts, request: DropNamespace, context: Context) -> Commit:
+    """See :class:`graveler.requests.iceberg.DropNamespace`."""
+    namespace, name = request.namespace, ".".join(request.namespace)
+    key = namespace_key(namespace)
+
+    def change(_: Commit, tree: Tree) -> EntryChanges:
+        if tree.get(key) is None:
+            raise NamespaceNotFoundError(name, request.branch)
+        entry = next(entry_keys(tree, entries_prefix(namespace)), None)
+        if entry is not None:
+            relation, below = relation_of(entry), namespace_of(entry)
+            content = f"{relation[1]} {relation[0]}" if relation else f"namespace {'.'.join(below or ())}"
+            raise NamespaceNotEmptyError(name, content)
+        return {key: None}
+
+    info = described(request.info, f"Drop namespace {name}", namespace=name)
+    return land_entries(repository, request.branch, request, info, context, change)
+
+
+def set_namespace_properties(repository: RepositoryParts, request: SetNamespaceProperties, context: Context) -> Commit:
+    """See :class:`graveler.requests.iceberg.SetNamespaceProperties`."""
+    namespace, branch, name = request.namespace, request.branch, ".".join(request.namespace)
+    key = namespace_key(namespace)
+    both = sorted({*request.removals} & {*request.updates})
+    if both:
+        raise InvalidError(
+            f"property {both[0]!r} of namespace {name} is to be removed and to be set; decide for one of them"
+        )
+
+    def change(_: Commit, tree: Tree) -> EntryChanges:
+        packed = tree.get(key)
+        if packed is None:
+            raise NamespaceNotFoundError(name, branch)
+        properties = repository.codec.decode(key, packed).metadata
+        rest = {field: text for field, text in properties.items() if field not in request.removals}
+        return {key: _packed(repository, namespace, {**rest, **request.updates})}
+
+    info = described(request.info, f"Change properties of namespace {name}", namespace=name)
+    return land_entries(repository, branch, request, info, context, change)
+
+
+def _packed(repository: RepositoryParts, namespace: tuple[str, ...], properties: Mapping[str, str]) -> bytes:
+    """Return the record of a namespace. One object request; another one if it is the first namespace of the repository."""
+    try:
+        stored = repository.objects.head(_OBJECT)
+    except ObjectMissingError:
+        stored = repository.objects.put(_OBJECT, b"")
+    path, address = namespace_key(namespace).decode(), f"{repository.namespace}/{_OBJECT}"
+    return repository.pack(
+        ObjectEntry(path, address, 0, _CHECKSUM, int(stored.modified), DEFAULT_CONTENT_TYPE, dict(properties))
+    )

@@ -1,0 +1,96 @@
+"""Commits of tables: requirements are checked against the branch's head, updates are applied, and the branch moves to a tree
+with the new metadata files and the files that they name."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError
+from graveler.lake.context import Context
+from graveler.lake.iceberg.catalog_errors import RelationNotFoundError
+from graveler.lake.iceberg.catalog_paths import relation_key
+from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
+from graveler.lake.iceberg.metadata_files import read_document, request_name
+from graveler.lake.iceberg.relations import expect_room
+from graveler.lake.iceberg.table_states import TableState, location_of, with_own_rules, write_state
+from graveler.lake.parts import RepositoryParts
+from graveler.model import Commit
+from graveler.requests.base import CommitInfo
+from graveler.requests.iceberg import CommitTables, TableChange
+from graveler.table_format.plain_documents import Document
+from graveler.table_format.table_metadata import read_table
+from graveler.table_format.table_requirements import check_table_requirements, is_creation
+from graveler.table_format.table_updates import apply_table_updates
+from graveler.tree.tree import Tree
+
+
+class _Prepared(Struct, frozen=True):
+    """A table's change as it was built on the record ``basis``; None: on no table."""
+
+    basis: bytes | None
+    state: TableState | None
+
+
+def commit_tables(repository: RepositoryParts, request: CommitTables, context: Context) -> Commit:
+    """See :class:`graveler.requests.iceberg.CommitTables`."""
+    branch, changes = request.branch, request.tables
+    keys = {change.table: relation_key(change.table, "table") for change in changes}
+    if len(keys) < len(changes):
+        raise InvalidError("a transaction changes each table once; put all its updates into one change")
+    prepared: dict[bytes, _Prepared] = {}
+
+    def change_entries(head: Commit, tree: Tree) -> EntryChanges:
+        new: dict[bytes, bytes | None] = {}
+        for change in changes:
+            key = keys[change.table]
+            basis = tree.get(key)
+            if key not in prepared or prepared[key].basis != basis:
+                prepared[key] = _Prepared(basis, _changed(repository, request, head, tree, change, key, basis))
+            state = prepared[key].state
+            if state is not None:
+                new |= {**state.links, key: state.packed}
+        return new
+
+    return land_entries(repository, branch, request, _info(request.info, changes), context, change_entries)
+
+
+def _changed(
+    repository: RepositoryParts,
+    request: CommitTables,
+    head: Commit,
+    tree: Tree,
+    change: TableChange,
+    key: bytes,
+    basis: bytes | None,
+) -> TableState | None:
+    """Return the new state of a table; None if the change has no effect. :class:`RequirementError`,
+    :class:`RelationNotFoundError`, :class:`InvalidError`."""
+    entry = None if basis is None else repository.codec.decode(key, basis)
+    before = None if entry is None else read_document(repository, entry, request.branch, read_table)
+    if before is None and not is_creation(change.requirements):
+        raise RelationNotFoundError("table", str(change.table), request.branch)
+    check_table_requirements(before, change.requirements)
+    if before is None:
+        expect_room(tree, change.table, request.branch)
+    location = None if entry is None else location_of(repository, entry)
+    name = request_name(request, key + (head.id.encode() if basis is None else basis))
+
+    def make(time_ms: int) -> Document:
+        after = apply_table_updates(
+            before,
+            change.updates,
+            time_ms=time_ms,
+            previous_location=location,
+            uuid=str(UUID(bytes=name[:16], version=4)),
+        )
+        return after if after is before else with_own_rules(repository, after)
+
+    if make(int(repository.clock.now() * 1000)) is before:
+        return None
+    return write_state(repository, tree, change.table, entry, make, name)
+
+
+def _info(info: CommitInfo, changes: Sequence[TableChange]) -> CommitInfo:
+    names = ", ".join(sorted(str(change.table) for change in changes))
+    return described(info, f"Change table{'s' if len(changes) > 1 else ''} {names}"[:1000], table=names[:1000])

@@ -1,0 +1,98 @@
+"""Creating and registering tables."""
+
+from functools import partial
+from uuid import UUID, uuid4
+
+from graveler.errors import InvalidError, NotFoundError
+from graveler.lake.context import Context
+from graveler.lake.iceberg.catalog_paths import relation_key
+from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
+from graveler.lake.iceberg.linked_files import linked_keys
+from graveler.lake.iceberg.metadata_files import request_name
+from graveler.lake.iceberg.relations import expect_room
+from graveler.lake.iceberg.table_folders import folder_for, root_of
+from graveler.lake.iceberg.table_states import with_own_rules, write_state
+from graveler.lake.merging.inputs import commit_at, tree_of
+from graveler.lake.parts import RepositoryParts
+from graveler.model import Commit
+from graveler.requests.iceberg import CreateTable, Identifier, RegisterTable
+from graveler.requests.iceberg import Document as Definition
+from graveler.storage.objects.port import ObjectMissingError
+from graveler.table_format.file_locations import normal_location
+from graveler.table_format.plain_documents import Document
+from graveler.table_format.table_metadata import new_table, read_table
+from graveler.tree.tree import Tree
+
+
+def create_table(repository: RepositoryParts, request: CreateTable, context: Context) -> Commit:
+    """See :class:`graveler.requests.iceberg.CreateTable`."""
+    table, branch = request.table, request.branch
+    key = relation_key(table, "table")
+
+    def change(head: Commit, tree: Tree) -> EntryChanges:
+        expect_room(tree, table, branch)
+        name = request_name(request, head.id.encode())
+        uuid = str(UUID(bytes=name[:16], version=4))
+        make = partial(_new_document, repository, request.definition, uuid)
+        state = write_state(repository, tree, table, None, make, name)
+        return {key: state.packed}
+
+    info = described(request.info, f"Create table {table}", table=str(table))
+    return land_entries(repository, branch, request, info, context, change)
+
+
+def staged_table(repository: RepositoryParts, branch: str, table: Identifier, definition: Definition) -> Document:
+    """Return the metadata of a table whose creation is staged: a later commit, which requires that the table does not exist,
+    creates it. Nothing is stored. One table read, two lookups in the tree. :class:`RelationExistsError`,
+    :class:`NamespaceNotFoundError`, :class:`InvalidError`."""
+    expect_room(tree_of(repository, commit_at(repository, branch)), table, branch)
+    return _new_document(repository, definition, str(uuid4()), int(repository.clock.now() * 1000))
+
+
+def register_table(repository: RepositoryParts, request: RegisterTable, context: Context) -> Commit:
+    """See :class:`graveler.requests.iceberg.RegisterTable`."""
+    table, branch = request.table, request.branch
+    key = relation_key(table, "table")
+    document = with_own_rules(repository, _registered(repository, request.location))
+
+    def change(head: Commit, tree: Tree) -> EntryChanges:
+        changes: dict[bytes, bytes | None] = {}
+        basis = tree.get(key) if request.overwrite else None
+        if basis is None:
+            expect_room(tree, table, branch)
+        else:
+            changes |= dict.fromkeys(linked_keys(tree, repository.codec.decode(key, basis)))
+        name = request_name(request, head.id.encode())
+        state = write_state(repository, tree, table, None, lambda _: document, name)
+        return {**changes, **state.links, key: state.packed}
+
+    info = described(request.info, f"Register table {table}", table=str(table))
+    return land_entries(repository, branch, request, info, context, change)
+
+
+def _registered(repository: RepositoryParts, location: str) -> Document:
+    """Return the metadata at a location. One object read."""
+    root = root_of(repository) + "/"
+    key = normal_location(location).removeprefix(root)
+    if key == normal_location(location):
+        raise InvalidError(
+            f"metadata {location!r} is not in this repository's storage, {root!r}; write a table from elsewhere here first"
+        )
+    try:
+        return read_table(repository.objects.get(key), location)
+    except ObjectMissingError:
+        raise NotFoundError(f"metadata {location!r} does not exist") from None
+
+
+def _new_document(repository: RepositoryParts, definition: Definition, uuid: str, time_ms: int) -> Document:
+    """Return the metadata of a new table in a folder of its own."""
+    document = new_table(
+        schema=definition["schema"],
+        partition_spec=definition.get("partition-spec"),
+        sort_order=definition.get("write-order"),
+        properties=definition.get("properties") or {},
+        location=folder_for(repository, uuid).location,
+        uuid=uuid,
+        time_ms=time_ms,
+    )
+    return with_own_rules(repository, document)

@@ -1,0 +1,79 @@
+"""Folders of tables in a repository's storage, and the locations by which clients know them.
+
+A table's files lie in one folder, ``tables/<20>/<20>`` below the namespace (:mod:`graveler.lake.objects.issued_addresses`), for
+all branches. Metadata documents and manifests hold absolute locations, so that every client reads them: ``file:///…`` in a lake
+in a folder, ``s3://…`` on S3.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError
+from graveler.lake.parts import RepositoryParts
+from graveler.storage.objects.folder import FolderObjects
+from graveler.table_format.file_locations import normal_location
+from graveler.tree.record import base32
+
+_NAME_CHARS: Final = 20
+
+
+def root_of(repository: RepositoryParts) -> str:
+    """Return the location of the repository's storage as clients know it, without a trailing slash. No request."""
+    objects = repository.objects
+    if isinstance(objects, FolderObjects):
+        return "file://" + objects.name_of("x").removesuffix("/x")
+    return objects.namespace
+
+
+class TableFolder(Struct, frozen=True):
+    """The folder of a table: its ``key`` in the repository's storage, and its ``location``, both without a trailing slash."""
+
+    key: str
+    location: str
+
+    def key_of(self, location: str) -> str | None:
+        """Return the key of a file in the folder; None for a file elsewhere."""
+        path = self.path_of(location)
+        return None if path is None else f"{self.key}/{path}"
+
+    def outside_error(self, location: str) -> InvalidError:
+        """Return the error for a file elsewhere."""
+        return InvalidError(
+            f"the table's metadata names {location!r}, which is not in the table's folder {self.location!r}; "
+            "write its files there"
+        )
+
+    def path_of(self, location: str) -> str | None:
+        """Return the path of a file below the folder; None for a file elsewhere, or a path that leads out of it."""
+        prefix = self.location + "/"
+        spelled = normal_location(location)
+        if not spelled.startswith(prefix):
+            return None
+        path = spelled.removeprefix(prefix)
+        return path if path and {"", ".", ".."}.isdisjoint(path.split("/")) else None
+
+    def metadata_key(self, name: bytes) -> str:
+        """Return the key of a metadata file that is named by these bytes. Such a name has no version: all branches share the
+        folder, and a reader that takes the newest version would take any branch's."""
+        return f"{self.key}/metadata/{base32(int.from_bytes(name[:13]) >> 4, _NAME_CHARS)}.metadata.json"
+
+
+def folder_for(repository: RepositoryParts, uuid: str) -> TableFolder:
+    """Return the folder of the table or view with this UUID. No request."""
+    key = repository.names.table_folder(uuid)
+    return TableFolder(key, f"{root_of(repository)}/{key}")
+
+
+def folder_of(repository: RepositoryParts, uuid: str, location: str) -> TableFolder:
+    """Return the folder of a table, which its metadata names. No request. :class:`InvalidError` if it is not the folder that this
+    repository made for the table."""
+    root = root_of(repository) + "/"
+    spelled = normal_location(location).rstrip("/")
+    key = spelled.removeprefix(root)
+    if key == spelled or key != repository.names.table_folder(uuid):
+        raise InvalidError(
+            f"table {uuid} names {location!r} as its location, and this repository did not make that folder for it. A lake that "
+            f"was moved lies elsewhere now (at {root.rstrip('/')!r}), while the table's files hold absolute locations"
+        )
+    return TableFolder(key, spelled)

@@ -1,0 +1,110 @@
+"""States of tables: one metadata file with its entry, and the links of the files that it names."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.errors import InvalidError, NotFoundError
+from graveler.lake.iceberg.catalog_paths import relation_key
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links, links_folder
+from graveler.lake.iceberg.metadata_files import MakeDocument, read_document, write_document
+from graveler.lake.iceberg.table_folders import TableFolder, folder_of, root_of
+from graveler.lake.parts import RepositoryParts
+from graveler.model import ObjectEntry
+from graveler.requests.iceberg import Identifier
+from graveler.storage.objects.folder import FolderObjects
+from graveler.storage.objects.port import ObjectMissingError
+from graveler.table_format.plain_documents import Document, ReadFile
+from graveler.table_format.reached_files import added_files
+from graveler.table_format.table_metadata import current_snapshot_id, read_table
+from graveler.tree.tree import Tree
+
+UUID_FIELD: Final = "iceberg.uuid"
+SNAPSHOT_FIELD: Final = "iceberg.snapshot-id"
+SEQUENCE_FIELD: Final = "iceberg.sequence-number"
+_CLEANUP: Final = "gc.enabled"
+
+
+class TableState(Struct, frozen=True):
+    """A new state of a table: its entry's record, and the records that link files."""
+
+    packed: bytes
+    links: dict[bytes, bytes]
+
+
+def write_state(
+    repository: RepositoryParts,
+    tree: Tree,
+    table: Identifier,
+    entry: ObjectEntry | None,
+    make: MakeDocument,
+    name: bytes,
+) -> TableState:
+    """Write the metadata file of a table's new state, and return its records. ``entry`` is that of the state before, which
+    becomes one of the linked files; ``name`` names the file.
+
+    One object written, the manifest lists and manifests that are new read, and the requests of
+    :func:`graveler.lake.iceberg.linked_files.links`. :class:`InvalidError` for files that are missing or elsewhere: then
+    nothing is written.
+    """
+    before = None if entry is None else read_document(repository, entry, "", read_table)
+    after = make(int(repository.clock.now() * 1000))
+    uuid = after["table-uuid"]
+    folder = folder_of(repository, uuid, after["location"])
+    path = links_folder(table, uuid, entry)
+    files = _new_files(repository, folder, before, after)
+    if entry is not None:
+        files.append(NamedFile(location_of(repository, entry), entry.size))
+    new_links = links(repository, tree, folder, path, files)
+
+    def fields(document: Document) -> dict[str, str]:
+        named = {UUID_FIELD: uuid, FOLDER_FIELD: path}
+        snapshot = current_snapshot_id(document)
+        if snapshot is not None:
+            named |= {SNAPSHOT_FIELD: str(snapshot), SEQUENCE_FIELD: str(document.get("last-sequence-number", 0))}
+        return named
+
+    key = relation_key(table, "table").decode()
+    return TableState(repository.pack(write_document(repository, folder, name, key, make, fields)), new_links)
+
+
+def _new_files(
+    repository: RepositoryParts, folder: TableFolder, before: Document | None, after: Document
+) -> list[NamedFile]:
+    """Return the files that a table's new metadata names, and the old one did not. The manifest lists and manifests that are new
+    are read. :class:`InvalidError` for those that cannot be."""
+    try:
+        added = added_files(before, after, reader_in(repository, folder))
+        return [NamedFile(file.location, file.size) for file in added.values()]
+    except NotFoundError as error:
+        raise InvalidError(f"{error}; write it before the commit") from None
+
+
+def location_of(repository: RepositoryParts, entry: ObjectEntry) -> str:
+    """Return the location of an entry's file as clients know it. No request."""
+    return f"{root_of(repository)}{entry.address.removeprefix(repository.namespace)}"
+
+
+def with_own_rules(repository: RepositoryParts, document: Document) -> Document:
+    """Return a table's metadata with what a table of this repository always has. In a folder, where clients delete files by
+    themselves, it says that they must not: other branches and earlier commits have the same files."""
+    properties = document.get("properties") or {}
+    if not isinstance(repository.objects, FolderObjects) or properties.get(_CLEANUP) == "false":
+        return document
+    return {**document, "properties": {**properties, _CLEANUP: "false"}}
+
+
+def reader_in(repository: RepositoryParts, folder: TableFolder) -> ReadFile:
+    """Return the function that reads a table's files. :class:`InvalidError` for one outside of its folder, or that does not
+    exist."""
+
+    def read(location: str) -> bytes:
+        key = folder.key_of(location)
+        if key is None:
+            raise folder.outside_error(location)
+        try:
+            return repository.objects.get(key)
+        except ObjectMissingError:
+            raise NotFoundError(f"the table's metadata names {location!r}, which does not exist") from None
+
+    return read

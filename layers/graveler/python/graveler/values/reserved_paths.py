@@ -1,0 +1,27 @@
+"""Reserved paths: those below which a lake keeps the entries of tables, which no verb for objects may change."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from graveler.errors import ForbiddenError, sentence
+
+RESERVED: Final = b"_iceberg/"
+"""The beginning of every key that is part of a table, a view or a namespace. Data tools hide names with an underscore."""
+
+
+END: Final = b"_iceberg0"
+"""The first key behind them."""
+
+
+@sentence("{path!r} is part of an Iceberg table; change tables through the catalog of the branch (docs/iceberg.md)")
+class TablePathError(ForbiddenError):
+    """A verb for objects would change an entry or a file of a table, a view or a namespace."""
+
+    path: str
+
+
+def expect_free(keys: Iterable[bytes]) -> None:
+    """Raise :class:`TablePathError` if one of these keys is part of a table, a view or a namespace."""
+    for key in keys:
+        if key.startswith(RESERVED):
+            raise TablePathError(key.decode())

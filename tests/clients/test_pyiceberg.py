@@ -1,0 +1,151 @@
+"""PyIceberg on branches, tags and commits: by the REST catalog of a server, and in this process without one."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lakefs
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
+
+from tests.clients.support import Served
+
+Open = Callable[[str], Catalog]
+"""Opens the catalog at a ref."""
+
+
+@pytest.fixture(params=["served", "embedded"])
+def opened(request: pytest.FixtureRequest, served: Served, repo: lakefs.Repository) -> Iterator[Open]:
+    catalogs: list[Catalog] = []
+    if request.param == "served":
+        uri = f"{served.url}/iceberg"
+        properties = {
+            "type": "rest",
+            "uri": uri,
+            "oauth2-server-uri": f"{uri}/v1/oauth/tokens",
+            "credential": f"{served.key_id}:{served.secret}",
+        }
+    else:
+        properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(served.lake)}
+
+    def open_at(ref: str) -> Catalog:
+        catalogs.append(load_catalog("test", warehouse=f"{repo.id}@{ref}", **properties))
+        return catalogs[-1]
+
+    yield open_at
+    for catalog in catalogs:
+        catalog.close()
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table(
+        {"id": pa.array(ids, pa.int64()), "day": pa.array([f"d{number % 2}" for number in ids], pa.string())}
+    )
+
+
+def ids(catalog: Catalog, name: str = "shop.orders") -> list[int]:
+    return sorted(catalog.load_table(name).scan().to_arrow()["id"].to_pylist())
+
+
+def test_each_ref_has_its_own_state_of_a_table(opened: Open, main: lakefs.Branch, repo: lakefs.Repository) -> None:
+    catalog = opened("main")
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.orders", rows().schema)
+    table.append(rows(1, 2))
+    repo.tag("v1").create("main")
+    repo.branch("dev").create("main")
+    opened("dev").load_table("shop.orders").append(rows(3))
+    table.append(rows(4))
+    table.delete("id == 1")
+    assert ids(opened("main")) == [2, 4]
+    assert ids(opened("dev")) == [1, 2, 3]
+    assert ids(opened("v1")) == [1, 2]
+    assert ids(opened("main~1")) == [1, 2, 4]
+    assert [commit.message for commit in main.log(max_amount=2)] == ["Change table shop.orders"] * 2
+    with pytest.raises(Exception, match="not"):
+        opened("v1").load_table("shop.orders").append(rows(5))
+    assert Path(table.location().removeprefix("file://")).is_dir()
+
+
+def test_a_partitioned_table_evolves(opened: Open) -> None:
+    catalog = opened("main")
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.orders", rows().schema)
+    with table.update_spec() as spec:
+        spec.add_field("day", IdentityTransform(), "day")
+    table.append(rows(1, 2))
+    with table.update_schema() as schema:
+        schema.add_column("note", StringType())
+    table.overwrite(rows(3).append_column("note", pa.array(["x"])), "day == 'd1'")
+    assert ids(catalog) == [2, 3]
+    assert len(catalog.load_table("shop.orders").history()) >= 2
+    assert table.spec().fields[0].name == "day"
+
+
+def test_two_writers_of_one_state_do_not_overwrite_each_other(opened: Open) -> None:
+    catalog = opened("main")
+    catalog.create_namespace("shop")
+    impatient = {"commit.retry.num-retries": "0"}
+    writer = catalog.create_table("shop.orders", rows().schema, properties=impatient)
+    other = catalog.load_table("shop.orders")
+    writer.append(rows(1))
+    with pytest.raises(CommitFailedException):
+        other.append(rows(2))
+    other.refresh()
+    other.append(rows(2))
+    assert ids(catalog) == [1, 2]
+
+
+def test_a_staged_creation_is_one_commit(opened: Open, main: lakefs.Branch) -> None:
+    catalog = opened("main")
+    catalog.create_namespace("shop")
+    before = main.head.id
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "day", StringType()))
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "day"))
+    with catalog.create_table_transaction("shop.orders", schema, partition_spec=spec) as transaction:
+        transaction.append(rows(1, 2))
+    assert ids(catalog) == [1, 2]
+    assert [parent for commit in main.log(max_amount=1) for parent in commit.parents] == [before]
+    catalog.rename_table("shop.orders", "shop.sales")
+    assert ids(catalog, "shop.sales") == [1, 2]
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("shop.orders")
+    location = catalog.load_table("shop.sales").metadata_location
+    catalog.drop_table("shop.sales")
+    catalog.register_table("shop.orders", location)
+    assert ids(catalog) == [1, 2]
+
+
+def test_what_a_table_names_is_in_the_tree(opened: Open, main: lakefs.Branch) -> None:
+    catalog = opened("main")
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.orders", rows().schema)
+    table.append(rows(1))
+    table.append(rows(2))
+    paths = {entry.path.rsplit("/", 1)[-1] for entry in main.objects(prefix="_iceberg/.files/")}
+    snapshots = table.snapshots()
+    named = {snapshot.manifest_list for snapshot in snapshots} | {
+        entry.metadata_file for entry in table.metadata.metadata_log
+    }
+    for snapshot in snapshots:
+        for manifest in snapshot.manifests(table.io):
+            named.add(manifest.manifest_path)
+            named |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    assert {location.rsplit("/", 1)[-1] for location in named} <= paths
+
+
+def test_a_file_that_is_missing_or_elsewhere_is_no_commit(opened: Open, tmp_path: Path) -> None:
+    catalog = opened("main")
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.orders", rows().schema)
+    elsewhere = tmp_path / "rows.parquet"
+    pq.write_table(rows(1), elsewhere)
+    with pytest.raises(Exception, match="is not in the table's folder"):
+        table.add_files([f"file://{elsewhere}"])
+    assert ids(catalog) == []
