@@ -30,6 +30,7 @@ from pathlib import Path
 from graveler.lake.opening.location import AwsLake, open_at
 open_at(AwsLake(objects="s3://bucket/lake", tables="dynamodb://lake", cache=Path("cache"), region="eu-central-1"))""",
     "fsspec": "import graveler.filesystem; graveler.filesystem.GravelerFileSystem",
+    "iceberg": "import graveler.iceberg; graveler.iceberg.Catalog",
     "listing": "from graveler.retention.report import check_possible; check_possible()",
     "remote": """
 from graveler.location.environment import ServedLake
@@ -54,7 +55,7 @@ with suppress(FileNotFoundError):  # there is no lake, which shows that it got t
 PROVIDES: Final = {
     "": set(),
     "cli": set(),
-    "iceberg": set(),
+    "iceberg": {"iceberg"},
     "fsspec": {"fsspec"},
     "arrow": {"arrow", "listing"},  # one library
     "api": {"api"},

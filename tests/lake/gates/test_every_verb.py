@@ -13,7 +13,7 @@ from graveler.lake.context import Context
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, RequiredStatus, Rule, SplitParameters
-from graveler.requests import committing, iceberg, importing, merging, pulls, refs, staging
+from graveler.requests import committing, iceberg, importing, merging, pulls, refs, staging, statuses
 from graveler.requests.base import CommitInfo, Gated, Permission, Request
 from graveler.requests.iceberg import Identifier
 from tests.lake.gates.support import ETL, candidates, post, set_rules
@@ -158,9 +158,9 @@ NO_REF: Final = {
     kind
     for kind in every_request()
     if kind.__module__ in (staging.__name__, pulls.__name__)
-    or kind in (refs.RenewBranch, refs.ReleaseBranch, committing.WithdrawCandidate)
+    or kind in (refs.RenewBranch, refs.ReleaseBranch, committing.WithdrawCandidate, statuses.RunChecks)
 } - ELSEWHERE
-"""Requests of writers that move no ref: they change what is staged, a lease, a candidate or a pull request."""
+"""Requests of writers that move no ref: they change what is staged, a lease, a candidate or a pull request, or try checks."""
 
 MOVING: Final = {kind: row.moves for kind, row in VERBS.items() if row.moves is not None}
 MAKING: Final = {(kind, sort): make for kind, row in VERBS.items() for sort, make in row.makes.items()}
