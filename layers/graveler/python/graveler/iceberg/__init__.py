@@ -1,6 +1,6 @@
 """A branch, a tag or a commit as a catalog of PyIceberg, without a server.
 
-Needs ``pip install 'graveler[iceberg]' pyiceberg``. ::
+Needs ``pip install 'graveler[iceberg]'``. ::
 
     from pyiceberg.catalog import load_catalog
 
