@@ -25,6 +25,7 @@ MADE = {
     "values/ignore_rules.py:_any": "patterns of ignore files, whose time tests/test_ignore_rules.py bounds",
     "values/ignore_rules.py:_level": "the same",
     "ingest/windows.py:_pattern": "digits of fixed numbers between text that is escaped",
+    "table_format/avro_types.py:_numbers": "one expression of two disjoint sets of bytes, repeated up to 512 times",
     "sql/rowdiff/tables.py:_files": "the caller's own pattern of files, in the caller's own process",
 }
 """Functions that compile expressions, and of what."""

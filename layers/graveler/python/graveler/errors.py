@@ -391,13 +391,16 @@ class MergeConflictError(ConflictError):
     count: int
     conflicts: "tuple[Conflict, ...]" = ()
 
-    def __init__(self, source: str, destination: str, conflicts: Sequence["Conflict"]) -> None:
+    def __init__(
+        self, source: str, destination: str, conflicts: Sequence["Conflict"], reasons: Sequence[str] = ()
+    ) -> None:
         self.source, self.destination, self.conflicts = source, destination, tuple(conflicts)
         self.count = len(self.conflicts)
         shown = ", ".join(repr(c.path) for c in self.conflicts[:3]) + (", …" if len(self.conflicts) > 3 else "")
+        words = "".join(f"; {reason}" for reason in [*reasons[:3], *["…"] * (len(reasons) > 3)])
         super().__init__(
             f"merging {source!r} into {destination!r}: {len(self.conflicts)} "
-            f"conflict{'s' if len(self.conflicts) != 1 else ''} ({shown}); nothing was changed. "
+            f"conflict{'s' if len(self.conflicts) != 1 else ''} ({shown}){words}; nothing was changed. "
             "Change one of the sides, or choose a strategy: source-wins or dest-wins"
         )
 

@@ -17,8 +17,8 @@ _SIMPLE: Final = frozenset(
 _PARAMETERS: Final = re.compile(
     r"(?P<fixed>fixed)\[\s*(?P<length>\d{1,9})\s*\]"
     r"|(?P<decimal>decimal)\(\s*(?P<precision>\d{1,9})\s*,\s*(?P<scale>\d{1,9})\s*\)"
-    r"|(?P<geometry>geometry)\(\s*[^,()]+?\s*\)"
-    r"|(?P<geography>geography)\(\s*[^,()]+?\s*(?:,\s*(?:spherical|vincenty|thomas|andoyer|karney)\s*)?\)",
+    r"|(?P<geometry>geometry)\(\s*[^,()\s][^,()]*\)"
+    r"|(?P<geography>geography)\(\s*[^,()\s][^,()]*(?:,\s*(?:spherical|vincenty|thomas|andoyer|karney)\s*)?\)",
     re.IGNORECASE,
 )
 _VERSIONS: Final = dict.fromkeys(("timestamp_ns", "timestamptz_ns", *_NULL_DEFAULTS), 3)

@@ -23,10 +23,8 @@ from urllib.parse import unquote
 from graveler.errors import InvalidError
 from graveler.requests.iceberg import Identifier, Relation
 from graveler.tree.record import MAX_KEY_BYTES
-from graveler.values.reserved_paths import RESERVED
+from graveler.values.reserved_paths import FILES, RESERVED
 
-FILES: Final = RESERVED + b".files/"
-"""The beginning of the keys of tables' files."""
 NAMESPACE: Final = ".namespace"
 _SUFFIXES: Final[dict[Relation, str]] = {"table": ".table", "view": ".view"}
 _MAX_LEVEL_BYTES: Final = 255

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.errors import InvalidError
-from graveler.lake.iceberg.catalog_paths import FILES, files_prefix
+from graveler.lake.iceberg.catalog_paths import files_prefix
 from graveler.lake.iceberg.table_folders import TableFolder
 from graveler.lake.parts import RepositoryParts
 from graveler.model import ObjectEntry
@@ -18,6 +18,7 @@ from graveler.storage.objects.port import ObjectMissingError, StoredObject
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
 from graveler.tree.tree import Tree
+from graveler.values.reserved_paths import FILES
 
 FOLDER_FIELD: Final = "iceberg.files"
 """The field of a table's entry that names the path below which its files are linked."""

@@ -109,10 +109,37 @@ def write_document(
             repository.objects.put(key, text, if_absent=True)
         else:
             document, text = earlier, stored
+    return _entry(repository, key, path, document, text, fields(document))
+
+
+def keep_document(
+    repository: RepositoryParts, key: str, path: str, document: Document, fields: Mapping[str, str], *, writes: bool
+) -> ObjectEntry:
+    """Return the entry at ``path`` of a document under ``key``, which only this document ever has. One object written, if it
+    ``writes``."""
+    text = encode_metadata(document)
+    if writes:
+        put_once(repository, key, text)
+    return _entry(repository, key, path, document, text, fields)
+
+
+def put_once(repository: RepositoryParts, key: str, data: bytes) -> None:
+    """Write an object that is a function of its name, unless it is there with these bytes. One object written; a read more if it
+    is there."""
+    objects = repository.objects
+    try:
+        objects.put(key, data, if_absent=True)
+    except ObjectConditionError:
+        if objects.get(key) != data:  # somebody who may write to the folder has taken the name
+            objects.put(key, data)
+
+
+def _entry(
+    repository: RepositoryParts, key: str, path: str, document: Document, text: bytes, fields: Mapping[str, str]
+) -> ObjectEntry:
     address = f"{repository.namespace}/{key}"
     _recent.put((repository.uid, address), document, len(text))
-    mtime = _time_of(document) // 1000
-    return ObjectEntry(path, address, len(text), _md5(text), mtime, _JSON, fields(document))
+    return ObjectEntry(path, address, len(text), _md5(text), _time_of(document) // 1000, _JSON, fields)
 
 
 def _document_of(text: bytes, make: MakeDocument) -> Document | None:

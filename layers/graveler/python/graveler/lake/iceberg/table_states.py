@@ -1,5 +1,6 @@
 """States of tables: one metadata file with its entry, and the links of the files that it names."""
 
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -57,15 +58,21 @@ def write_state(
         files.append(NamedFile(location_of(repository, entry), entry.size))
     new_links = links(repository, tree, folder, path, files)
 
-    def fields(document: Document) -> dict[str, str]:
-        named = {UUID_FIELD: uuid, FOLDER_FIELD: path}
-        snapshot = current_snapshot_id(document)
-        if snapshot is not None:
-            named |= {SNAPSHOT_FIELD: str(snapshot), SEQUENCE_FIELD: str(document.get("last-sequence-number", 0))}
-        return named
-
     key = relation_key(table, "table").decode()
-    return TableState(repository.pack(write_document(repository, folder, name, key, make, fields)), new_links)
+    fields = partial(state_fields, path=path)
+    return TableState(
+        repository.pack(write_document(repository, folder, name, key, make, fields)),
+        new_links,
+    )
+
+
+def state_fields(document: Document, path: str) -> dict[str, str]:
+    """Return the metadata of a table's entry; ``path`` is the one below which its files are linked."""
+    fields = {UUID_FIELD: document["table-uuid"], FOLDER_FIELD: path}
+    snapshot = current_snapshot_id(document)
+    if snapshot is not None:
+        fields |= {SNAPSHOT_FIELD: str(snapshot), SEQUENCE_FIELD: str(document.get("last-sequence-number", 0))}
+    return fields
 
 
 def _new_files(

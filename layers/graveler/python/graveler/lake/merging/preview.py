@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from graveler.lake.merging.inputs import commit_at, conflict_of, trees_of
 from graveler.lake.merging.merge import base_of_merge
-from graveler.lake.merging.three_way import strategy_by_key
+from graveler.lake.merging.three_way import strategy_by_key, strategy_by_prefix
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.differences import change, page_of_differences, start_after
 from graveler.lake.reading.state_reader import at_least_one
@@ -19,6 +19,7 @@ from graveler.tree.diff import Difference
 from graveler.tree.listing import prefix_end
 from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import Allowance, TotalsCounter
+from graveler.values.reserved_paths import is_table
 
 
 class MergeChange(Struct, frozen=True, gc=False):
@@ -111,4 +112,17 @@ class PreviewedMerge:
         base, source, destination = self._trees
         for item in preview(base, source, destination, strategy_by_key(self._strategies), start, end):
             expect_client()
-            yield item
+            yield self._of_table(item) if isinstance(item, TreeConflict) and is_table(item.key) else item
+
+    def _of_table(self, conflict: TreeConflict) -> Difference | TreeConflict:
+        """Return what the merge of a table that both sides changed does to its entry. Cost as of
+        :meth:`graveler.lake.merging.table_merges.TableMerges.merged`; nothing is written."""
+        from graveler.lake.merging.table_merges import TableMerges  # few merges meet in a table
+
+        base, source, destination = self._trees
+        strategy = strategy_by_prefix(self._strategies)
+        merges = TableMerges(self._repository, (base, source, destination), self.source.id, strategy)
+        decision = merges.decide(conflict.key, destination)
+        if decision.reasons:
+            return conflict
+        return conflict.key, conflict.destination, decision.changes.get(conflict.key)

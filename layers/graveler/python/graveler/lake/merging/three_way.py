@@ -1,6 +1,6 @@
 """Three-way merge into a branch head, shared by merge, revert and cherry-pick."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -19,6 +19,7 @@ from graveler.tree.merge import TreeConflict, merge
 from graveler.tree.parts import merge_points, total_load
 from graveler.tree.tree import Tree
 from graveler.tree.writer import StoppedError
+from graveler.values.reserved_paths import is_table
 
 
 class ThreeWay(msgspec.Struct, frozen=True):
@@ -77,6 +78,10 @@ def land_three_way(repository: RepositoryParts, plan: MergePlan, context: Contex
             as_here = as_cut(source, split_at(repository, chosen.source), split)
             try:
                 result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop, progress)
+                tables = contested_tables(result.conflicts)
+                if tables:
+                    decided = strategy_by_key(chosen.strategies, tables)
+                    result = merge(base, as_here, before, split, decided, context.stop, progress)
             except StoppedError as stopped:
                 partial_result = keep(
                     repository.trees, stopped, merge_terms(chosen.strategies, split), (base, source, before)
@@ -86,11 +91,41 @@ def land_three_way(repository: RepositoryParts, plan: MergePlan, context: Contex
                 ) from None
             if result.tree is None:
                 raise conflict_error(repository, plan, result.conflicts)
-            return draft(plan, chosen, result.tree, head, before)
+            tree = result.tree
+            if tables:
+                tree = with_tables(repository, plan, chosen, (base, source, before), split, tree, tables)
+            return draft(plan, chosen, tree, head, before)
 
         return build
 
     return land(repository, plan.landing.by(context), prepare)
+
+
+def contested_tables(conflicts: Iterable[TreeConflict]) -> frozenset[bytes]:
+    """Return the keys of the tables that both sides of a merge of trees changed."""
+    return frozenset(conflict.key for conflict in conflicts if is_table(conflict.key))
+
+
+def with_tables(
+    repository: RepositoryParts,
+    plan: MergePlan,
+    chosen: ThreeWay,
+    trees: tuple[Tree, Tree, Tree],
+    split: SplitParameters,
+    tree: Tree,
+    keys: frozenset[bytes],
+) -> Tree:
+    """Return a merged tree with the merges of the tables at these keys, by rows; ``trees`` are base, source and destination.
+    Cost as of :meth:`graveler.lake.merging.table_merges.TableMerges.merged`. :class:`MergeConflictError`."""
+    from graveler.lake.merging.table_merges import TableMerges  # few merges meet in a table
+
+    source = CommitID("" if chosen.source is None else chosen.source.id)
+    merges = TableMerges(repository, trees, source, strategy_by_prefix(chosen.strategies))
+    merged, reasons = merges.merged(tree, keys, split)
+    if reasons:
+        conflicts = tuple(TreeConflict(key, *(side.get(key) for side in trees)) for key in sorted(keys))
+        raise conflict_error(repository, plan, conflicts, reasons)
+    return merged
 
 
 def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParameters:
@@ -99,11 +134,11 @@ def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParamet
 
 
 def conflict_error(
-    repository: RepositoryParts, plan: MergePlan, conflicts: tuple[TreeConflict, ...]
+    repository: RepositoryParts, plan: MergePlan, conflicts: tuple[TreeConflict, ...], reasons: Sequence[str] = ()
 ) -> MergeConflictError:
-    """Return the error that lists these conflicts."""
+    """Return the error that lists these conflicts, and the reasons of those of tables."""
     shown = [conflict_of(repository, conflict) for conflict in conflicts]
-    return MergeConflictError(plan.source, plan.destination, shown)
+    return MergeConflictError(plan.source, plan.destination, shown, reasons)
 
 
 def land_built(
@@ -130,7 +165,7 @@ def draft(plan: MergePlan, chosen: ThreeWay, result: Tree, head: Commit, before:
     )
 
 
-class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to another process
+class strategy_by_prefix:  # noqa: N801 - a function, but one that can be sent to another process
     """The strategy for each key: that of the longest prefix, else the default."""
 
     def __init__(self, strategies: MergeStrategies) -> None:
@@ -140,3 +175,17 @@ class strategy_by_key:  # noqa: N801 - a function, but one that can be sent to a
 
     def __call__(self, key: bytes) -> MergeStrategy:
         return next((chosen for prefix, chosen in self._ordered if key.startswith(prefix)), self._default)
+
+
+class strategy_by_key(strategy_by_prefix):  # noqa: N801 - as the one above
+    """The strategy of a merge of trees for each key: none for a table, which is merged by its rows, so that the merge reports it;
+    once that is ``decided``, the destination's."""
+
+    def __init__(self, strategies: MergeStrategies, decided: frozenset[bytes] = frozenset()) -> None:
+        super().__init__(strategies)
+        self._decided = decided
+
+    def __call__(self, key: bytes) -> MergeStrategy:
+        if is_table(key):
+            return MergeStrategy.DEST_WINS if key in self._decided else MergeStrategy.NONE
+        return super().__call__(key)

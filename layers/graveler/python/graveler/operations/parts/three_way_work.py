@@ -12,10 +12,12 @@ from graveler.lake.merging.inputs import trees_of
 from graveler.lake.merging.three_way import (
     MergePlan,
     conflict_error,
+    contested_tables,
     draft,
     land_built,
     split_at,
     strategy_by_key,
+    with_tables,
 )
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, MergeStrategies, PartialResult, SplitParameters
@@ -46,6 +48,8 @@ class ThreeWayWork:
         self._strategies = strategies
         self._deadline = deadline
         self._begun = begun
+        self._tables: frozenset[bytes] = frozenset()
+        """The keys of the tables that both sides changed, as far as they are known."""
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
         """See :class:`PartedWork`. Three metaranges read, and the cost of finding base and head: as merge in one call."""
@@ -97,13 +101,16 @@ class ThreeWayWork:
             conflicts: list[TreeConflict] = []
 
             def make(interval: Interval) -> Tree:
-                merged = self._merge((base, source, before), interval, split, recuts=plan.recut)
+                merged = self._merge_beside_tables((base, source, before), interval, split, recuts=plan.recut)
                 conflicts.extend(merged.conflicts)
                 return merged.tree or self._repository.trees.empty()
 
             tree = joined.on((base, source, before), split, make)
             if conflicts:
                 raise conflict_error(self._repository, self._undertaking, tuple(conflicts))
+            if self._tables:
+                trees = base, source, before
+                tree = with_tables(self._repository, self._undertaking, chosen, trees, split, tree, self._tables)
             return draft(self._undertaking, chosen, tree, head, before)
 
         return land_built(self._repository, self._undertaking, build, self._deadline)
@@ -111,9 +118,10 @@ class ThreeWayWork:
     def _joined(self, plan: Plan, results: Sequence[PartResult], head: Commit, limit: int) -> Joined:
         """Join the results of the parts on the head that was planned on. :class:`MergeConflictError`, if that is still the
         head."""
-        conflicts = tuple(conflict for result in results for conflict in result.conflicts)
-        if conflicts and head.id != plan.head:
+        if any(result.conflicts for result in results) and head.id != plan.head:
             raise AnotherRoundError  # some may have gone
+        results = [self._beside_tables(plan, number, result) for number, result in enumerate(results)]
+        conflicts = tuple(conflict for result in results for conflict in result.conflicts)
         if conflicts:
             raise conflict_error(self._repository, self._undertaking, conflicts)
         base, source, destination = map(self._repository.trees.load, plan.trees)
@@ -121,6 +129,27 @@ class ThreeWayWork:
         parts = (Tree(destination.store, result.lasts, result.packed) for result in results)
         tree = join_parts(destination.store, self._split(plan), parts, reusable)
         return Joined((base, source, destination), tree, limit)
+
+    def _beside_tables(self, plan: Plan, number: int, result: PartResult) -> PartResult:
+        """Return the result of a part, merged again without its tables if it has conflicts of tables."""
+        if not contested_tables(result.conflicts):
+            return result
+        base, source, destination = map(self._repository.trees.load, plan.trees)
+        interval = plan.parts[number].interval
+        merged = self._merge_beside_tables((base, source, destination), interval, self._split(plan), recuts=plan.recut)
+        done = merged.tree or self._repository.trees.empty()
+        return PartResult(done.lasts, done.packed, merged.conflicts, result.records, result.bytes)
+
+    def _merge_beside_tables(
+        self, trees: tuple[Tree, Tree, Tree], interval: Interval, split: SplitParameters, *, recuts: bool
+    ) -> MergeResult:
+        """Merge an interval, and note the tables that both sides changed there: they have the destination's records."""
+        merged = self._merge(trees, interval, split, recuts=recuts)
+        tables = contested_tables(merged.conflicts)
+        if not tables:
+            return merged
+        self._tables |= tables
+        return self._merge(trees, interval, split, recuts=recuts)
 
     def _split(self, plan: Plan) -> SplitParameters:
         """Return the split parameters of the head that was planned on."""
@@ -132,7 +161,7 @@ class ThreeWayWork:
         base, source, destination = trees
         if recuts:
             source = recut(clip(source, interval, split), split)
-        return merge_part(base, source, destination, interval, split, strategy_by_key(self._strategies))
+        return merge_part(base, source, destination, interval, split, strategy_by_key(self._strategies, self._tables))
 
     def keeping(self) -> AbstractContextManager[None]:
         """See :class:`PartedWork`. Keeps the branch's turn, in a round that is not the first one."""

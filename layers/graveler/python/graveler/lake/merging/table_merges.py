@@ -1,0 +1,202 @@
+"""Merges of trees in which both sides changed a table: the table is merged by its rows, and the rest as in any tree.
+
+To a merge of trees a table is one record, which both sides changed: a conflict. Such conflicts are decided for the destination
+at first, and the merged tree then gets what the merge of the tables makes: the entry with the new metadata, and the links of
+all files that it reaches. Links stay that one side removed, since the merged table may still name those files.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from graveler.lake.iceberg.catalog_paths import relation_of
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links
+from graveler.lake.iceberg.metadata_files import keep_document, put_once, read_document
+from graveler.lake.iceberg.table_folders import TableFolder, folder_of
+from graveler.lake.iceberg.table_states import UUID_FIELD, location_of, reader_in, state_fields
+from graveler.lake.parts import RepositoryParts
+from graveler.model import CommitID, MergeStrategy, ObjectEntry, SplitParameters
+from graveler.table_format.merge_results import (
+    MergedTable,
+    MergeResult,
+    MergeTerms,
+    SideTaken,
+    TableConflicts,
+    TableState,
+)
+from graveler.table_format.merge_tables import merge_tables
+from graveler.table_format.table_metadata import read_table
+from graveler.tree.apply import apply
+from graveler.tree.diff import diff
+from graveler.tree.listing import prefix_end
+from graveler.tree.merge import StrategyOf
+from graveler.tree.tree import Tree
+from graveler.values.reserved_paths import END, FILES, RESERVED, is_table
+
+_STRATEGIES: Final = {
+    MergeStrategy.NONE: None,
+    MergeStrategy.SOURCE_WINS: "source-wins",
+    MergeStrategy.DEST_WINS: "destination-wins",
+}
+
+
+class TableDecision(Struct, frozen=True):
+    """The merge of one table: the records that it changes in the merged tree, or the ``reasons`` for which it is a conflict."""
+
+    changes: Mapping[bytes, bytes | None]
+    reasons: tuple[str, ...] = ()
+
+
+class TableMerges:
+    """The merges of the tables of one merge. ``trees`` are those of base, source and destination, ``source`` is the source's
+    commit, and ``strategy`` says which side wins where a table is a conflict."""
+
+    def __init__(
+        self, repository: RepositoryParts, trees: tuple[Tree, Tree, Tree], source: CommitID, strategy: StrategyOf
+    ) -> None:
+        self._repository = repository
+        self._trees = trees
+        self._source = source
+        self._strategy = strategy
+
+    def merged(self, tree: Tree, keys: frozenset[bytes], split: SplitParameters) -> tuple[Tree, tuple[str, ...]]:
+        """Return the merged tree with the merges of the tables at these keys, or the reasons for which some are conflicts.
+
+        Cost for each table: its metadata at the three commits, unless this process has it, three manifest lists, the manifests
+        that differ; the files of the new snapshot written, one request for each file that is linked anew.
+        """
+        decisions = [self.decide(key, tree, writes=True) for key in sorted(keys)]
+        reasons = tuple(reason for decision in decisions for reason in decision.reasons)
+        if reasons:
+            return tree, reasons
+        changes = {key: packed for decision in decisions for key, packed in decision.changes.items()}
+        return apply(tree, sorted(changes.items()), split), ()
+
+    def decide(self, key: bytes, tree: Tree, *, writes: bool = False) -> TableDecision:
+        """Return the merge of the table at a key, whose other records ``tree`` has. Without ``writes`` nothing is written or
+        linked."""
+        records = self._records(key)
+        entries = [
+            None if packed is None else self._repository.codec.decode(place, packed) for place, packed in records
+        ]
+        name = str((relation_of(key) or ("",))[0])
+        _, (source_key, source), (destination_key, destination) = records
+        if len({entry.metadata.get(UUID_FIELD) for entry in entries if entry is not None}) > 1:
+            return self._sided(key, records, tree, (f"table {name}: one side made it anew, and the other changed it",))
+        result, folder = self._merge(key, entries)
+        if isinstance(result, TableConflicts):
+            return TableDecision({}, tuple(f"table {name}: {conflict.sentence}" for conflict in result.conflicts))
+        if isinstance(result, SideTaken):
+            return self._taken(records, source if result.side == "source" else destination, tree)
+        place = source_key if destination_key == records[0][0] else destination_key
+        if destination_key not in (records[0][0], source_key) and source_key != records[0][0]:
+            return TableDecision({}, (f"table {name}: both sides renamed it",))
+        assert folder is not None
+        entry = entries[2] or entries[1]
+        assert entry is not None
+        return self._written(records, place, entry, result, folder, tree, writes=writes)
+
+    def _records(self, key: bytes) -> list[tuple[bytes, bytes | None]]:
+        """Return the table's key and record at base, source and destination, also if one side renamed it."""
+        base, source, destination = self._trees
+        before = base.get(key)
+        records = [(key, before)]
+        for side in (source, destination):
+            packed = side.get(key)
+            place = key
+            if packed is None and before is not None:
+                uuid = self._repository.codec.decode(key, before).metadata.get(UUID_FIELD)
+                place, packed = self._renamed(base, side, uuid) or (key, None)
+            records.append((place, packed))
+        return records
+
+    def _renamed(self, base: Tree, side: Tree, uuid: str | None) -> tuple[bytes, bytes] | None:
+        """Return where a side has the table with this UUID, if it is new there."""
+        for key, before, packed in _entry_differences(base, side):
+            if before is not None or packed is None or not is_table(key):
+                continue
+            if self._repository.codec.decode(key, packed).metadata.get(UUID_FIELD) == uuid:
+                return key, packed
+        return None
+
+    def _merge(self, key: bytes, entries: list[ObjectEntry | None]) -> tuple[MergeResult, TableFolder | None]:
+        states = [None if entry is None else self._state(entry) for entry in entries]
+        metadata = next(state.metadata for state in states[::-1] if state is not None)
+        folder = folder_of(self._repository, metadata["table-uuid"], metadata["location"])
+        terms = MergeTerms(
+            f"{folder.location}/metadata",
+            self._source,
+            strategy=_STRATEGIES[self._strategy(key)],
+        )
+        return merge_tables(states[0], states[1], states[2], reader_in(self._repository, folder), terms), folder
+
+    def _state(self, entry: ObjectEntry) -> TableState:
+        document = read_document(self._repository, entry, "", read_table)
+        return TableState(document, location_of(self._repository, entry))
+
+    def _sided(
+        self, key: bytes, records: list[tuple[bytes, bytes | None]], tree: Tree, reasons: tuple[str, ...]
+    ) -> TableDecision:
+        """Return the side that the strategy says, or the conflict."""
+        strategy = self._strategy(key)
+        if strategy is MergeStrategy.NONE:
+            return TableDecision({}, reasons)
+        return self._taken(records, records[1 if strategy is MergeStrategy.SOURCE_WINS else 2][1], tree)
+
+    def _taken(self, records: list[tuple[bytes, bytes | None]], packed: bytes | None, tree: Tree) -> TableDecision:
+        """Return the table as one side has it."""
+        place = next((key for key, record in records if record == packed), records[0][0])
+        changes: dict[bytes, bytes | None] = {key: None for key, _ in records}
+        changes[place] = packed
+        if packed is not None:
+            changes |= self._kept_links(self._repository.codec.decode(place, packed), tree)
+        return TableDecision(changes)
+
+    def _written(
+        self,
+        records: list[tuple[bytes, bytes | None]],
+        place: bytes,
+        entry: ObjectEntry,
+        result: MergedTable,
+        folder: TableFolder,
+        tree: Tree,
+        *,
+        writes: bool,
+    ) -> TableDecision:
+        repository = self._repository
+        path = entry.metadata[FOLDER_FIELD]
+        fields = state_fields(result.metadata, path)
+        key = folder.key_of(result.location)
+        assert key is not None
+        written = keep_document(repository, key, place.decode(), result.metadata, fields, writes=writes)
+        packed = repository.pack(written)
+        changes: dict[bytes, bytes | None] = {key: None for key, _ in records}
+        changes[place] = packed
+        changes |= self._kept_links(entry, tree)
+        if writes:
+            for location, data in result.files.items():
+                file = folder.key_of(location)
+                assert file is not None
+                put_once(repository, file, data)
+            log = [NamedFile(state["metadata-file"]) for state in result.metadata.get("metadata-log", ())]
+            changes |= links(repository, tree, folder, path, [*map(NamedFile, result.reached), *log])
+        return TableDecision(changes)
+
+    def _kept_links(self, entry: ObjectEntry, tree: Tree) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the links that the source or the destination has, and the merged tree has not."""
+        path = entry.metadata.get(FOLDER_FIELD, "").encode()
+        if not path.startswith(FILES):
+            return
+        for side in self._trees[1:]:
+            for key, merged, packed in diff(tree, side, path, prefix_end(path)):
+                if merged is None and packed is not None:
+                    yield key, packed
+
+
+def _entry_differences(base: Tree, side: Tree) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+    """Yield the differences of entries, leaving out the files of tables."""
+    end_of_files = prefix_end(FILES)
+    assert end_of_files is not None
+    yield from diff(base, side, RESERVED, FILES)
+    yield from diff(base, side, end_of_files, END)

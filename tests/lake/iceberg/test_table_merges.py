@@ -1,0 +1,161 @@
+"""Merges of branches that changed the same tables: rows of both, or a conflict with its reason."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+
+import graveler
+from graveler.errors import MergeConflictError
+from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.iceberg.table_folders import folder_of
+from graveler.lake.iceberg.table_states import reader_in
+from graveler.lake.repository import OpenRepository
+from graveler.model import MergeStrategies, MergeStrategy
+from graveler.requests.iceberg import Identifier
+from graveler.table_format.reached_files import reached_files
+from graveler.table_format.spec_check import check_table
+
+ORDERS = Identifier(("shop",), "orders")
+
+
+class Shop:
+    """A lake in a folder with the table shop.orders, with two rows, on main and on dev."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._catalogs: list[Catalog] = []
+        with graveler.create(folder, user="ada") as lake:
+            lake.repository("sales").create()
+        main = self.catalog("main")
+        main.create_namespace("shop")
+        main.create_table("shop.orders", rows().schema).append(rows(1, 2))
+        self.handle = graveler.open(folder, user="ada")
+        verbs: Any = self.handle.verbs
+        self.repository: OpenRepository = verbs.repository("sales")
+        self.repository.create_branch("dev", "main")
+
+    def catalog(self, ref: str) -> Catalog:
+        properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(self._folder)}
+        self._catalogs.append(load_catalog("test", warehouse=f"sales@{ref}", **properties))
+        return self._catalogs[-1]
+
+    def append(self, branch: str, *ids: int, name: str = "shop.orders") -> None:
+        self.catalog(branch).load_table(name).append(rows(*ids))
+
+    def ids(self, ref: str = "main", name: str = "shop.orders") -> list[int]:
+        return sorted(self.catalog(ref).load_table(name).scan().to_arrow()["id"].to_pylist())
+
+    def check(self, ref: str = "main", table: Identifier = ORDERS) -> None:
+        """Check a table against the specification, and that the tree has all files that it reaches."""
+        parts = self.repository.parts
+        loaded = CatalogReader(parts, ref).load(table)
+        folder = folder_of(parts, loaded.document["table-uuid"], loaded.document["location"])
+        read = reader_in(parts, folder)
+        assert check_table(loaded.document, read) == []
+        linked = {entry.address for entry in self.repository.objects(ref, "_iceberg/.files/")}
+        reached = {f"{parts.namespace}/{folder.key_of(location)}" for location in reached_files(loaded.document, read)}
+        assert reached <= linked
+
+    def close(self) -> None:
+        for catalog in self._catalogs:
+            catalog.close()
+        self.handle.close()
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    shop = Shop(tmp_path / "lake")
+    yield shop
+    shop.close()
+
+
+def test_two_branches_that_appended_have_both_appends(shop: Shop) -> None:
+    shop.append("dev", 3)
+    shop.append("main", 4)
+    preview = shop.repository.preview_merge("dev", "main")
+    assert preview.conflicts == ()
+    shop.repository.merge("dev", "main")
+    assert shop.ids() == [1, 2, 3, 4]
+    assert shop.ids("main~1") == [1, 2, 4]
+    assert shop.ids("dev") == [1, 2, 3]
+    shop.check()
+    shop.append("main", 5)
+    shop.append("dev", 6)
+    shop.repository.merge("dev", "main")
+    assert shop.ids() == [1, 2, 3, 4, 5, 6]
+    shop.check()
+
+
+def test_a_repeated_merge_makes_the_same_tree(shop: Shop) -> None:
+    shop.append("dev", 3)
+    shop.append("main", 4)
+    shop.repository.create_branch("other", "main")
+    merges = [shop.repository.merge("dev", branch) for branch in ("main", "other")]
+    assert merges[0].metarange == merges[1].metarange
+
+
+def test_a_conflict_says_why_and_changes_nothing(shop: Shop) -> None:
+    for branch in ("dev", "main"):
+        shop.catalog(branch).load_table("shop.orders").delete("id == 1")
+    head = shop.repository.commit_of("main")
+    assert [conflict.path for conflict in shop.repository.preview_merge("dev", "main").conflicts] == [
+        "_iceberg/shop/orders.table"
+    ]
+    with pytest.raises(MergeConflictError, match=r"table shop\.orders: .*both"):
+        shop.repository.merge("dev", "main")
+    assert shop.repository.commit_of("main") == head
+    shop.append("dev", 3)
+    shop.repository.merge("dev", "main", strategy=MergeStrategies(MergeStrategy.SOURCE_WINS))
+    assert shop.ids() == [2, 3]
+    shop.check()
+
+
+def test_a_renamed_table_has_the_changes_of_both(shop: Shop) -> None:
+    shop.catalog("dev").rename_table("shop.orders", "shop.sales")
+    shop.append("dev", 3, name="shop.sales")
+    shop.append("main", 4)
+    shop.repository.merge("dev", "main")
+    assert shop.catalog("main").list_tables("shop") == [("shop", "sales")]
+    assert shop.ids(name="shop.sales") == [1, 2, 3, 4]
+    shop.check(table=Identifier(("shop",), "sales"))
+    shop.catalog("main").rename_table("shop.sales", "shop.facts")
+    shop.append("dev", 5, name="shop.sales")
+    shop.repository.merge("dev", "main")
+    assert shop.catalog("main").list_tables("shop") == [("shop", "facts")]
+    assert shop.ids(name="shop.facts") == [1, 2, 3, 4, 5]
+
+
+def test_a_revert_takes_its_rows_out_of_later_ones(shop: Shop) -> None:
+    kinds = ("delete", "update", "merge")
+    with shop.catalog("main").load_table("shop.orders").transaction() as transaction:
+        transaction.set_properties({f"write.{kind}.isolation-level": "snapshot" for kind in kinds})
+    shop.append("main", 3)
+    wrong = shop.repository.commit_of("main")
+    shop.append("main", 4)
+    shop.repository.revert("main", wrong.id)
+    assert shop.ids() == [1, 2, 4]
+    shop.check()
+    shop.repository.cherry_pick("main", wrong.id)
+    assert shop.ids() == [1, 2, 3, 4]
+    shop.check()
+
+
+def test_a_table_that_one_side_dropped_is_a_conflict(shop: Shop) -> None:
+    shop.catalog("dev").drop_table("shop.orders")
+    shop.append("main", 3)
+    with pytest.raises(MergeConflictError, match="dropped the table"):
+        shop.repository.merge("dev", "main")
+    shop.catalog("dev").create_table("shop.orders", rows().schema)
+    with pytest.raises(MergeConflictError, match="anew"):
+        shop.repository.merge("dev", "main")
+    shop.repository.merge("dev", "main", strategy=MergeStrategies(MergeStrategy.DEST_WINS))
+    assert shop.ids() == [1, 2, 3]
+    shop.check()
