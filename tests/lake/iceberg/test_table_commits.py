@@ -43,12 +43,12 @@ def test_a_branch_copies_nothing_and_has_a_table_of_its_own() -> None:
     assert metadata(world)["location"] == metadata(world, "dev")["location"]
 
 
-def test_a_change_without_an_effect_leaves_the_metadata_as_it_is() -> None:
+def test_a_change_without_an_effect_makes_no_commit() -> None:
     world = with_table()
-    set_property(world, "a", "b")
-    location = CatalogReader(world.main.parts, "main").load(ORDERS).location
-    set_property(world, "a", "b")
-    assert CatalogReader(world.main.parts, "main").load(ORDERS).location == location
+    head = set_property(world, "a", "b")
+    assert set_property(world, "a", "b") == head
+    world.main.set_namespace_properties("main", namespace=("shop",), removals=("none",))
+    assert world.main.commit_of("main") == head
 
 
 def test_a_requirement_that_does_not_hold_changes_no_table_of_the_transaction() -> None:

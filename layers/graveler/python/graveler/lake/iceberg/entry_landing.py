@@ -41,12 +41,25 @@ def land_entries(
     )
 
     def build(head: Commit, before: Tree) -> Draft:
-        return Draft(apply(before, sorted(change(head, before).items()), split_of(head, repository.split)))
+        tree = apply(before, sorted(change(head, before).items()), split_of(head, repository.split))
+        if tree.id() == before.id():
+            raise _UnchangedError(head)
+        return Draft(tree)
 
     def prepare() -> Build:
         return build
 
-    return land(repository, replace(landing, only_while=context.only_while).by(context), prepare)
+    try:
+        return land(repository, replace(landing, only_while=context.only_while).by(context), prepare)
+    except _UnchangedError as unchanged:
+        return unchanged.head
+
+
+class _UnchangedError(Exception):
+    """The changes leave the tree of ``head`` as it is."""
+
+    def __init__(self, head: Commit) -> None:
+        self.head = head
 
 
 def described(info: CommitInfo, message: str, **fields: str) -> CommitInfo:

@@ -1,0 +1,114 @@
+"""``python -m bench.iceberg``: PyIceberg on a branch without a server, beside its own ``SqlCatalog`` on SQLite, by turns in one
+process; and merges of two appends to one table. Folders; times are those of a client that waits."""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+
+from bench.lines import Goal, Line, show, table
+from graveler.lake.opening.folder import create_folder_lake
+
+ROWS = pa.table({"id": pa.array(range(100), pa.int64())})
+TABLE = "shop.orders"
+PEER = "SqlCatalog"
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.iceberg", description=__doc__)
+    parser.add_argument("--repeat", type=int, default=100, help="calls of each kind (default %(default)s)")
+    parser.add_argument("--merges", type=int, default=20, help="merges of two appends (default %(default)s)")
+    arguments = parser.parse_args()
+    with TemporaryDirectory(prefix="graveler-bench-") as folder:
+        print(table([*calls(Path(folder), arguments.repeat), *merges(Path(folder), arguments.merges)]))
+
+
+def calls(folder: Path, repeat: int) -> list[Line]:
+    """The calls of a catalog, by turns in both."""
+    catalogs = {PEER: sql_catalog(folder), "graveler": lake_catalog(folder / "lake")}
+    tables = {}
+    for name, catalog in catalogs.items():
+        catalog.create_namespace("shop")
+        tables[name] = catalog.create_table(TABLE, ROWS.schema)
+    kinds: dict[str, tuple[Callable[[str, int], object], float]] = {
+        "load a table": (lambda name, _: catalogs[name].load_table(TABLE), 2),
+        "commit a property": (lambda name, number: set_property(catalogs[name], number), 2.5),
+        "create a table": (lambda name, number: catalogs[name].create_table(f"shop.t{number}", ROWS.schema), 2.5),
+        "append 100 rows": (lambda name, _: catalogs[name].load_table(TABLE).append(ROWS), 1.3),
+    }
+    lines = []
+    for kind, (call, goal) in kinds.items():
+        times: dict[str, list[float]] = {name: [] for name in catalogs}
+        for number in range(repeat + 3):
+            for name, seconds in times.items():
+                began = time.perf_counter()
+                call(name, number)
+                if number >= 3:
+                    seconds.append(time.perf_counter() - began)
+        ours, peer = median(times["graveler"]), median(times[PEER])
+        goals = (Goal(f"time ÷ {PEER}'s", ours / peer, goal),)
+        lines.append(Line(kind, show(ours), rate=f"{1 / ours:,.0f}", beside=f"{PEER}: {show(peer)}", goals=goals))
+    for catalog in catalogs.values():
+        catalog.close()
+    return lines
+
+
+def merges(folder: Path, number: int) -> list[Line]:
+    """Merges of two branches that appended to one table."""
+    place = folder / "merged"
+    repository = create_folder_lake(place).create_repository("bench", "local://bench")
+    main = lake_catalog(place, create=False)
+    main.create_namespace("shop")
+    main.create_table(TABLE, ROWS.schema).append(ROWS)
+    repository.create_branch("dev", "main")
+    dev = lake_catalog(place, "dev", create=False)
+    times = []
+    for _ in range(number):
+        for catalog in (main, dev):
+            catalog.load_table(TABLE).append(ROWS)
+        began = time.perf_counter()
+        repository.merge("dev", "main")
+        times.append(time.perf_counter() - began)
+    assert main.load_table(TABLE).scan().count() == len(ROWS) * (2 * number + 1)
+    for catalog in (main, dev):
+        catalog.close()
+    seconds = median(times)
+    return [
+        Line(
+            "merge of two appends to one table",
+            show(seconds),
+            rate=f"{1 / seconds:,.0f}",
+            goals=(Goal("seconds", seconds, 0.1),),
+        )
+    ]
+
+
+def set_property(catalog: Catalog, number: int) -> None:
+    """Commit a property of a table that is loaded anew."""
+    with catalog.load_table(TABLE).transaction() as transaction:
+        transaction.set_properties({"number": str(number)})
+
+
+def sql_catalog(folder: Path) -> Catalog:
+    """PyIceberg's own catalog on SQLite."""
+    warehouse = folder / "warehouse"
+    warehouse.mkdir()
+    return load_catalog("sql", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{warehouse}")
+
+
+def lake_catalog(place: Path, ref: str = "main", *, create: bool = True) -> Catalog:
+    """A branch of a lake, without a server."""
+    if create:
+        create_folder_lake(place).create_repository("bench", "local://bench")
+    properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(place), "warehouse": f"bench@{ref}"}
+    return load_catalog("graveler", **properties)
+
+
+if __name__ == "__main__":
+    main()
