@@ -6,6 +6,7 @@ from graveler.errors import ForbiddenError, InvalidError, NotFoundError
 from graveler.lake.iceberg.catalog_errors import NamespaceNotFoundError, RelationExistsError, RelationNotFoundError
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.requests.iceberg import Identifier, TableChange
+from graveler.table_format.table_metadata import encode_metadata
 from graveler.table_format.table_requirements import RequirementError
 from graveler.values.reserved_paths import TablePathError
 from tests.lake.iceberg.support import ORDERS, SCHEMA, keys, metadata, set_property, with_table
@@ -155,10 +156,10 @@ def test_a_protected_branch_refuses_commits_of_tables() -> None:
         set_property(world, "a", "b")
 
 
-def test_a_table_in_another_tables_folder_is_refused() -> None:
+def test_a_location_that_a_client_demands_is_not_used() -> None:
     world = with_table()
     create = ({"type": "assert-create"},)
-    stolen = (
+    updates = (
         {"action": "assign-uuid", "uuid": "00000000-0000-4000-8000-000000000000"},
         {"action": "upgrade-format-version", "format-version": 2},
         {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}},
@@ -169,8 +170,20 @@ def test_a_table_in_another_tables_folder_is_refused() -> None:
         {"action": "set-default-sort-order", "sort-order-id": -1},
         {"action": "set-location", "location": metadata(world)["location"]},
     )
+    world.main.commit_tables("main", tables=(TableChange(OTHER, create, updates),))
+    location = metadata(world, table=OTHER)["location"]
+    assert location != metadata(world)["location"]
+    world.main.commit_tables("main", tables=(TableChange(OTHER, (), (updates[-1],)),))
+    assert metadata(world, table=OTHER)["location"] == location
+
+
+def test_a_table_registered_in_another_tables_folder_is_refused() -> None:
+    world = with_table()
+    document = {**metadata(world), "table-uuid": "00000000-0000-4000-8000-000000000000"}
+    name = f"{world.main.parts.namespace}/tables/stolen.metadata.json"
+    world.objects().put("tables/stolen.metadata.json", encode_metadata(document))
     with pytest.raises(InvalidError, match="did not make that folder"):
-        world.main.commit_tables("main", tables=(TableChange(OTHER, create, stolen),))
+        world.main.register_table("main", table=OTHER, location=name)
 
 
 def test_a_tag_and_a_commit_change_nothing() -> None:

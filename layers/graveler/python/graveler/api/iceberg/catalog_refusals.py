@@ -25,7 +25,12 @@ from graveler.errors import (
     RuleError,
     UnavailableError,
 )
-from graveler.lake.iceberg.catalog_errors import NamespaceNotEmptyError, NamespaceNotFoundError, RelationNotFoundError
+from graveler.lake.iceberg.catalog_errors import (
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    RelationExistsError,
+    RelationNotFoundError,
+)
 
 _UNKNOWN: Final = (500, "CommitStateUnknownException")
 _TABLE: Final[tuple[tuple[type[GravelerError], int, str], ...]] = (
@@ -73,7 +78,8 @@ def refusal(error: Exception, subject: str, request_id: str) -> Response:
     if status >= 500:
         _log.error("request %s: %s: %s", request_id, subject, error)
     wait = str(error.retry_after) if isinstance(error, TooManyFailuresError) else "1"
-    return _response(status, kind, str(error), {"retry-after": wait} if status == 429 else None)
+    words = _words(error, of_view="View" in subject)
+    return _response(status, kind, words, {"retry-after": wait} if status == 429 else None)
 
 
 def _status_and_type(error: GravelerError) -> tuple[int, str]:
@@ -82,6 +88,26 @@ def _status_and_type(error: GravelerError) -> tuple[int, str]:
     if isinstance(error, RuleError) and error.candidate:
         return _UNKNOWN  # the candidate may still be published, and needs the files then
     return next(((status, kind) for group, status, kind in _TABLE if isinstance(error, group)), _UNKNOWN)
+
+
+def _words(error: GravelerError, *, of_view: bool) -> str:
+    """Return the sentence of an error, which begins with the words that clients compare. ``of_view``: the request is about a
+    view."""
+    match error:
+        case RelationNotFoundError():
+            return f"{error.kind.capitalize()} does not exist: {error.name} ({error})"
+        case NamespaceNotFoundError():
+            return f"Namespace does not exist: {error.name}"
+        case NamespaceNotEmptyError():
+            return f"Namespace {error.name} is not empty: {error}"
+        case RelationExistsError(renamed=""):
+            same = error.kind == "namespace" or (error.kind == "view") is of_view
+            return (
+                f"{error.kind.capitalize()} {'' if same else 'with same name '}already exists: {error.name} ({error})"
+            )
+        case RelationExistsError():
+            return f"Cannot rename {error.renamed} to {error.name}. {error.kind.capitalize()} already exists ({error})"
+    return str(error)
 
 
 def _response(status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> Response:

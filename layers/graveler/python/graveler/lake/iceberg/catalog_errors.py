@@ -21,7 +21,12 @@ class NamespaceNotFoundError(NotFoundError):
 
 
 class RelationExistsError(AlreadyExistsError):
-    """The name of a new table or view is another one's."""
+    """The name of a new table, view or namespace is another one's, of this ``kind``. ``renamed`` is what was to get the name,
+    if it has another one."""
+
+    def __init__(self, kind: str, name: str, branch: str, renamed: str = "") -> None:
+        self.renamed = renamed
+        super().__init__(kind, name, f"choose another name, or drop it; it is on {branch!r}")
 
 
 @sentence("namespace {name} still has {content}; drop that first")

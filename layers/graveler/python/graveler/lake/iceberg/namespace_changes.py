@@ -34,7 +34,7 @@ def create_namespace(repository: RepositoryParts, request: CreateNamespace, cont
 
     def change(_: Commit, tree: Tree) -> EntryChanges:
         if tree.get(key) is not None:
-            raise RelationExistsError("namespace", ".".join(namespace), f"choose another name; {branch!r} has it")
+            raise RelationExistsError("namespace", ".".join(namespace), branch)
         lacking = [parent for parent in above if tree.get(namespace_key(parent)) is None]
         new = {namespace_key(parent): _packed(repository, parent, {}) for parent in lacking}
         return {**new, key: _packed(repository, namespace, request.properties)}

@@ -43,17 +43,17 @@ def rename_relation(repository: RepositoryParts, request: RenameRelation, contex
         packed = tree.get(key)
         if packed is None:
             raise RelationNotFoundError(kind, str(relation), branch)
-        expect_room(tree, destination, branch)
+        expect_room(tree, destination, branch, renamed=str(relation))
         return {key: None, new_key: packed}
 
     info = described(request.info, f"Rename {kind} {relation} to {destination}", **{kind: str(destination)})
     return land_entries(repository, branch, request, info, context, change)
 
 
-def expect_room(tree: Tree, relation: Identifier, branch: str) -> None:
+def expect_room(tree: Tree, relation: Identifier, branch: str, *, renamed: str = "") -> None:
     """Raise :class:`NamespaceNotFoundError` if the tree lacks the namespace of a new table or view, or
     :class:`RelationExistsError` if it has a table or a view of this name, since they share names. Three lookups."""
     expect_namespace(tree, relation.namespace, branch)
     for kind in _KINDS:
         if tree.get(relation_key(relation, kind)) is not None:
-            raise RelationExistsError(kind, str(relation), f"choose another name, or drop it; it is on {branch!r}")
+            raise RelationExistsError(kind, str(relation), branch, renamed)

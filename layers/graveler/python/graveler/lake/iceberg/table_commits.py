@@ -2,6 +2,7 @@
 with the new metadata files and the files that they name."""
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from graveler.lake.iceberg.catalog_paths import relation_key
 from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
 from graveler.lake.iceberg.metadata_files import read_document, request_name
 from graveler.lake.iceberg.relations import expect_room
+from graveler.lake.iceberg.table_folders import folder_for
 from graveler.lake.iceberg.table_states import TableState, location_of, with_own_rules, write_state
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit
@@ -23,6 +25,8 @@ from graveler.table_format.table_metadata import read_table
 from graveler.table_format.table_requirements import check_table_requirements, is_creation
 from graveler.table_format.table_updates import apply_table_updates
 from graveler.tree.tree import Tree
+
+_SET_LOCATION: Final = "set-location"
 
 
 class _Prepared(Struct, frozen=True):
@@ -75,20 +79,26 @@ def _changed(
         expect_room(tree, change.table, request.branch)
     location = None if entry is None else location_of(repository, entry)
     name = request_name(request, key + (head.id.encode() if basis is None else basis))
+    uuid = str(UUID(bytes=name[:16], version=4))
+    updates = _with_own_location(repository, change.updates, "" if before else uuid)
 
     def make(time_ms: int) -> Document:
-        after = apply_table_updates(
-            before,
-            change.updates,
-            time_ms=time_ms,
-            previous_location=location,
-            uuid=str(UUID(bytes=name[:16], version=4)),
-        )
+        after = apply_table_updates(before, updates, time_ms=time_ms, previous_location=location, uuid=uuid)
         return after if after is before else with_own_rules(repository, after)
 
     if make(int(repository.clock.now() * 1000)) is before:
         return None
     return write_state(repository, tree, change.table, entry, make, name)
+
+
+def _with_own_location(repository: RepositoryParts, updates: Sequence[Document], uuid: str) -> list[Document]:
+    """Return updates without the locations that a client demands, and for a new table with that of its folder; ``uuid`` is the
+    one that it gets unless the client has chosen one."""
+    others = [update for update in updates if update.get("action") != _SET_LOCATION]
+    if not uuid:
+        return others
+    chosen = next((update.get("uuid") for update in updates if update.get("action") == "assign-uuid"), uuid)
+    return [*others, {"action": _SET_LOCATION, "location": folder_for(repository, str(chosen)).location}]
 
 
 def _info(info: CommitInfo, changes: Sequence[TableChange]) -> CommitInfo:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from functools import partial
 from uuid import UUID
 
-from graveler.errors import InvalidError
 from graveler.lake.context import Context
 from graveler.lake.iceberg.catalog_errors import RelationNotFoundError
 from graveler.lake.iceberg.catalog_paths import relation_key
@@ -54,18 +53,13 @@ def replace_view(repository: RepositoryParts, request: ReplaceView, context: Con
         check_view_requirements(before, request.requirements)
 
         def make(time_ms: int) -> Document:
-            updates = request.updates
+            updates = [update for update in request.updates if update.get("action") != "set-location"]
             return apply_view_updates(before, updates, time_ms=time_ms)
 
         after = make(int(repository.clock.now() * 1000))
         if after is before:
             return {}
         uuid = before["view-uuid"]
-        location = folder_for(repository, uuid).location
-        if after["location"] != location:
-            raise InvalidError(
-                f"view {view} lies at {location!r}, which a client cannot change; leave its location as it is"
-            )
         return {key: _written(repository, key, uuid, request_name(request, packed), make)}
 
     info = described(request.info, f"Change view {view}", view=str(view))
