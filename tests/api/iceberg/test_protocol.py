@@ -250,6 +250,25 @@ def test_a_transaction_changes_all_its_tables_or_none(tables: Client) -> None:
     assert metrics.status == 204
 
 
+def test_a_table_names_files_of_import_sources_only(tables: Client) -> None:
+    """The world of these tests permits any source; the file itself does not exist."""
+    path = f"{CATALOG}/namespaces/shop/tables/orders"
+    statistics = {
+        "snapshot-id": 1,
+        "statistics-path": "file:///nowhere/a.stats",
+        "file-size-in-bytes": 1,
+        "file-footer-size-in-bytes": 1,
+        "blob-metadata": [],
+    }
+    update = {"action": "set-statistics", "snapshot-id": 1, "statistics": statistics}
+    refused = tables("POST", path, body={"updates": [update]})
+    assert error(refused) == (400, "BadRequestException")
+    assert "does not exist" in refused.json()["error"]["message"]
+    own = f"{tables('GET', path).json()['metadata']['location'].rsplit('/', 3)[0]}/tables/x/y/a.stats"
+    update = {**update, "statistics": {**statistics, "statistics-path": own}}
+    assert "not in the table's folder" in tables("POST", path, body={"updates": [update]}).json()["error"]["message"]
+
+
 def test_views_are_made_changed_renamed_and_dropped(tables: Client) -> None:
     path = f"{CATALOG}/namespaces/shop/views"
     version = {

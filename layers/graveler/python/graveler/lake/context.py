@@ -1,5 +1,6 @@
 """The context in which a request runs: everything that cannot be stored with the request."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +30,8 @@ class Context(Struct, frozen=True):
 
     ``body`` is what an upload writes: bytes, or a file. ``accept`` is called with the repository's current settings when
     objects are staged; an exception that it raises refuses them. ``only_while``, if given, is a condition for publishing a
-    commit, and for creating a branch or a tag (:class:`StoppedError`).
+    commit, and for creating a branch or a tag (:class:`StoppedError`). ``expect_source`` raises for an address outside of the
+    repository's storage where the files of a table must not lie; without it, none may lie outside.
     """
 
     by: str = ""
@@ -40,6 +42,7 @@ class Context(Struct, frozen=True):
     body: bytes | Path = b""
     accept: "Accept | None" = None
     only_while: "Check | None" = None
+    expect_source: "Callable[[str], None] | None" = None
 
     def __post_init__(self) -> None:
         if self.by and self.actor is NOBODY:

@@ -1,16 +1,19 @@
 """Parts of a catalog's requests that its routes share: names, pages, the author of a commit, the reader of a ref."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
+from graveler.api.staging import require_source
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.model import Commit, Page
 from graveler.requests.base import CommitInfo
-from graveler.requests.iceberg import Identifier
+from graveler.requests.iceberg import CommitTables, Identifier, RegisterTable
 
 T = TypeVar("T")
 
@@ -44,6 +47,12 @@ def commit_info(call: Call) -> CommitInfo:
     """Return the author of a commit, and the ID under which a repeated request gets its result."""
     request_id = call.request_key
     return CommitInfo(author=call.committer, request_id=request_id)
+
+
+def run(call: Call, repository: str, request: CommitTables | RegisterTable) -> Commit:
+    """Run a request whose tables may name files in import sources that the caller may read. One table read, and the request."""
+    opened = call.lake.repository(repository)
+    return opened.run(request, replace(call.context(), expect_source=partial(require_source, call, opened)))
 
 
 def reader(call: Call, repository: str, ref: str, commit: Commit | None = None) -> CatalogReader:

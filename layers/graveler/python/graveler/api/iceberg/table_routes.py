@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
-from graveler.api.iceberg.catalog_calls import NamedRelation, commit_info, identifier, levels, page_of, reader
+from graveler.api.iceberg.catalog_calls import NamedRelation, commit_info, identifier, levels, page_of, reader, run
 from graveler.api.iceberg.namespace_routes import NAMESPACE, PagesQuery
 from graveler.api.queries import Query
 from graveler.api.response import Response, json_response, no_content
@@ -117,7 +117,7 @@ def register_table(call: Call, repository: str, branch: str, namespace: str, bod
     request = iceberg.RegisterTable(
         branch=branch, table=table, location=body.metadata_location, overwrite=body.overwrite, info=commit_info(call)
     )
-    return _loaded(call, repository, branch, table, call.run(repository, request))
+    return _loaded(call, repository, branch, table, run(call, repository, request))
 
 
 @routes.get(TABLE, "loadTable", Permission.READ, responses={200: None, 304: None})
@@ -193,7 +193,7 @@ def report_metrics(call: Call, repository: str, branch: str, namespace: str, tab
 
 
 def _commit(call: Call, repository: str, branch: str, changes: Sequence[TableChange]) -> Commit:
-    return call.run(repository, iceberg.CommitTables(branch=branch, tables=tuple(changes), info=commit_info(call)))
+    return run(call, repository, iceberg.CommitTables(branch=branch, tables=tuple(changes), info=commit_info(call)))
 
 
 def _loaded(call: Call, repository: str, branch: str, table: Identifier, commit: Commit) -> Response:

@@ -1,20 +1,22 @@
 """The files of a table as entries of the tree: what its metadata names is in the tree at that commit, so that listings, sizes,
 exports and the collector of a lake with tables work as in one without."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from hashlib import sha256
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from graveler.errors import InvalidError
 from graveler.lake.iceberg.catalog_paths import files_prefix
-from graveler.lake.iceberg.table_folders import TableFolder
+from graveler.lake.iceberg.table_folders import TableFolder, root_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import ObjectEntry
 from graveler.requests.iceberg import Identifier
 from graveler.storage.objects.folder import FolderObjects
-from graveler.storage.objects.port import ObjectMissingError, StoredObject
+from graveler.storage.objects.port import ObjectMissingError, Objects, StoredObject
+from graveler.table_format.file_locations import normal_location
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import encode_key
 from graveler.tree.tree import Tree
@@ -22,6 +24,12 @@ from graveler.values.reserved_paths import FILES
 
 FOLDER_FIELD: Final = "iceberg.files"
 """The field of a table's entry that names the path below which its files are linked."""
+ExpectSource: TypeAlias = Callable[[str], None]
+"""Raises for an address where files of tables must not lie."""
+_OUTSIDE: Final = "outside"
+"""The folder below which files outside of the table's own are linked."""
+_DIGEST_CHARS: Final = 20
+_NAME_BYTES: Final = 200
 _AT_ONCE: Final = 32
 
 
@@ -50,45 +58,75 @@ def linked_keys(tree: Tree, entry: ObjectEntry) -> Iterator[bytes]:
 
 
 def links(
-    repository: RepositoryParts, tree: Tree, folder: TableFolder, path: str, files: Sequence[NamedFile]
+    repository: RepositoryParts,
+    tree: Tree,
+    folder: TableFolder,
+    path: str,
+    files: Sequence[NamedFile],
+    expect_source: ExpectSource | None = None,
 ) -> dict[bytes, bytes]:
-    """Return the records that link files of a table's folder below ``path``, without those that the tree has.
+    """Return the records that link files of a table below ``path``, without those that the tree has.
 
-    Each file is looked at: it must exist and have the size that the metadata states, and must not be so old that a collector
-    may have found it unused. One object request for each, 32 at a time on S3. :class:`InvalidError`.
+    Each file is looked at: it must exist and have the size that the metadata states. It must lie in the table's folder, or where
+    ``expect_source`` lets it. One object request for each, 32 at a time on S3. :class:`InvalidError`, and what ``expect_source``
+    raises.
     """
     named: dict[bytes, tuple[str, NamedFile]] = {}
     for file in files:
-        below = folder.path_of(file.location)
-        if below is None:
-            raise folder.outside_error(file.location)
-        named[encode_key(path + below)] = (f"{folder.key}/{below}", file)
+        place, address = _place(folder, path, file.location)
+        named[encode_key(place)] = address, file
     keys = sorted(named)
     new = [(key, *named[key]) for key, packed in zip(keys, tree.get_many(keys), strict=True) if packed is None]
-    stored = _look_at(repository, [name for _, name, _ in new])
+    located = [_located(repository, folder, address, expect_source) for _, address, _ in new]
     return {
-        key: _record(repository, key, name, file, described)
-        for (key, name, file), described in zip(new, stored, strict=True)
+        key: _record(repository, key, address, file, stored)
+        for (key, address, file), stored in zip(new, _look_at(located), strict=True)
     }
 
 
-def _look_at(repository: RepositoryParts, names: Sequence[str]) -> list[StoredObject | None]:
-    """Return what the storage has under each name."""
-    objects = repository.objects
+def _place(folder: TableFolder, path: str, location: str) -> tuple[str, str]:
+    """Return the path of a file's link, and the file's address as clients know it."""
+    below, address = folder.path_of(location), normal_location(location)
+    if below is not None:
+        return path + below, address
+    digest = sha256(address.encode()).hexdigest()[:_DIGEST_CHARS]
+    name = address.rsplit("/", 1)[-1].encode()[-_NAME_BYTES:].decode(errors="ignore")
+    return f"{path}{_OUTSIDE}/{digest}-{name}", address
 
-    def look_at(name: str) -> StoredObject | None:
+
+def _located(
+    repository: RepositoryParts, folder: TableFolder, address: str, expect_source: ExpectSource | None
+) -> tuple[Objects, str]:
+    """Return the store of a file, and its key there. :class:`InvalidError` for one that must not be a table's, and what
+    ``expect_source`` raises."""
+    key = folder.key_of(address)
+    if key is not None:
+        return repository.objects, key
+    if expect_source is None or address.startswith(root_of(repository) + "/"):
+        raise folder.outside_error(address)
+    expect_source(address)
+    return repository.locate_external(address)
+
+
+def _look_at(located: Sequence[tuple[Objects, str]]) -> list[StoredObject | None]:
+    """Return what each store has."""
+
+    def look_at(place: tuple[Objects, str]) -> StoredObject | None:
+        objects, key = place
         try:
-            return objects.head(name)
+            return objects.head(key)
         except ObjectMissingError:
             return None
 
-    if len(names) < 2 or isinstance(objects, FolderObjects):
-        return [look_at(name) for name in names]
-    with ThreadPoolExecutor(min(_AT_ONCE, len(names)), "graveler-table-files") as threads:
-        return list(threads.map(look_at, names))
+    if len(located) < 2 or all(isinstance(objects, FolderObjects) for objects, _ in located):
+        return [look_at(place) for place in located]
+    with ThreadPoolExecutor(min(_AT_ONCE, len(located)), "graveler-table-files") as threads:
+        return list(threads.map(look_at, located))
 
 
-def _record(repository: RepositoryParts, key: bytes, name: str, file: NamedFile, stored: StoredObject | None) -> bytes:
+def _record(
+    repository: RepositoryParts, key: bytes, address: str, file: NamedFile, stored: StoredObject | None
+) -> bytes:
     if stored is None:
         raise InvalidError(
             f"the table's metadata names {file.location!r}, which does not exist; write it before the commit"
@@ -97,6 +135,6 @@ def _record(repository: RepositoryParts, key: bytes, name: str, file: NamedFile,
         raise InvalidError(
             f"the table's metadata states {file.size:,} bytes for {file.location!r}, which has {stored.size:,}; write it again"
         )
-    return repository.pack(
-        ObjectEntry(key.decode(), f"{repository.namespace}/{name}", stored.size, stored.etag, int(stored.modified))
-    )
+    path = address.removeprefix(root_of(repository))
+    physical = address if path == address else f"{repository.namespace}{path}"
+    return repository.pack(ObjectEntry(key.decode(), physical, stored.size, stored.etag, int(stored.modified)))

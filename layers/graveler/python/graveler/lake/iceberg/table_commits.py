@@ -50,7 +50,7 @@ def commit_tables(repository: RepositoryParts, request: CommitTables, context: C
             key = keys[change.table]
             basis = tree.get(key)
             if key not in prepared or prepared[key].basis != basis:
-                prepared[key] = _Prepared(basis, _changed(repository, request, head, tree, change, key, basis))
+                prepared[key] = _Prepared(basis, _changed(repository, request, context, head, tree, change, key, basis))
             state = prepared[key].state
             if state is not None:
                 new |= {**state.links, key: state.packed}
@@ -62,6 +62,7 @@ def commit_tables(repository: RepositoryParts, request: CommitTables, context: C
 def _changed(
     repository: RepositoryParts,
     request: CommitTables,
+    context: Context,
     head: Commit,
     tree: Tree,
     change: TableChange,
@@ -88,7 +89,7 @@ def _changed(
 
     if make(int(repository.clock.now() * 1000)) is before:
         return None
-    return write_state(repository, tree, change.table, entry, make, name)
+    return write_state(repository, tree, change.table, entry, make, name, context.expect_source)
 
 
 def _with_own_location(repository: RepositoryParts, updates: Sequence[Document], uuid: str) -> list[Document]:

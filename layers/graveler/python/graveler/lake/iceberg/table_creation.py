@@ -63,7 +63,7 @@ def register_table(repository: RepositoryParts, request: RegisterTable, context:
         else:
             changes |= dict.fromkeys(linked_keys(tree, repository.codec.decode(key, basis)))
         name = request_name(request, head.id.encode())
-        state = write_state(repository, tree, table, None, lambda _: document, name)
+        state = write_state(repository, tree, table, None, lambda _: document, name, context.expect_source)
         return {**changes, **state.links, key: state.packed}
 
     info = described(request.info, f"Register table {table}", table=str(table))

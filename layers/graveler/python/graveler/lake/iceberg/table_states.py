@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.iceberg.catalog_paths import relation_key
-from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links, links_folder
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD, ExpectSource, NamedFile, links, links_folder
 from graveler.lake.iceberg.metadata_files import MakeDocument, read_document, write_document
 from graveler.lake.iceberg.table_folders import TableFolder, folder_of, root_of
 from graveler.lake.parts import RepositoryParts
@@ -40,6 +40,7 @@ def write_state(
     entry: ObjectEntry | None,
     make: MakeDocument,
     name: bytes,
+    expect_source: ExpectSource | None = None,
 ) -> TableState:
     """Write the metadata file of a table's new state, and return its records. ``entry`` is that of the state before, which
     becomes one of the linked files; ``name`` names the file.
@@ -56,7 +57,7 @@ def write_state(
     files = _new_files(repository, folder, before, after)
     if entry is not None:
         files.append(NamedFile(location_of(repository, entry), entry.size))
-    new_links = links(repository, tree, folder, path, files)
+    new_links = links(repository, tree, folder, path, files, expect_source)
 
     key = relation_key(table, "table").decode()
     fields = partial(state_fields, path=path)
