@@ -95,11 +95,11 @@ def _changed(
 def _with_own_location(repository: RepositoryParts, updates: Sequence[Document], uuid: str) -> list[Document]:
     """Return updates without the locations that a client demands, and for a new table with that of its folder; ``uuid`` is the
     one that it gets unless the client has chosen one."""
-    others = [update for update in updates if update.get("action") != _SET_LOCATION]
+    remaining = [update for update in updates if update.get("action") != _SET_LOCATION]
     if not uuid:
-        return others
+        return remaining
     chosen = next((update.get("uuid") for update in updates if update.get("action") == "assign-uuid"), uuid)
-    return [*others, {"action": _SET_LOCATION, "location": folder_for(repository, str(chosen)).location}]
+    return [*remaining, {"action": _SET_LOCATION, "location": folder_for(repository, str(chosen)).location}]
 
 
 def _info(info: CommitInfo, changes: Sequence[TableChange]) -> CommitInfo:
