@@ -135,7 +135,6 @@ LOCAL: Final[Mapping[tuple[str, ...], str]] = {
     ("serve",): "is the server",
     ("ui",): "shows a lake that this machine opens itself; a server has its own page",
     ("demo",): "makes a lake of its own",
-    ("check", "run"): "runs checks on this machine",
     ("gc", "undelete"): "brings back what the bucket keeps, by the rights of its owner",
     ("keys", "rotate-signing"): "makes what the server signs with",
 }
@@ -156,6 +155,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("candidate", "withdraw"): "lakefs://lake/00000000000000000000000000000000",
     ("cat",): "lakefs://lake/main/a",
     ("cherry-pick",): "lakefs://lake/dev main -m m",
+    ("check", "run"): "lakefs://lake/main --definition check.json",
     ("commit",): "lakefs://lake/main -m m",
     ("config", "get"): "user",
     ("config", "list"): "",
@@ -264,6 +264,7 @@ def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working
     (working_folder / "in/x").write_text("x")
     (working_folder / "events").write_text("")
     (working_folder / "rules.toml").write_text("rules = []")
+    (working_folder / "check.json").write_text('{"kind": "no-deletes", "prefix": "t/"}')
     result = run(*words, *ARGUMENTS[words].split())
     assert "HTTP API" not in result.err, result
     assert "not implemented" not in result.err, result

@@ -44,7 +44,7 @@ def test_the_functions_of_operations_are_those_of_their_routes() -> None:
 
 
 def test_every_function_is_there() -> None:
-    assert {*FUNCTION_OF.values(), "maintain", "operate", "ingest", "setup"} == {
+    assert {*FUNCTION_OF.values(), "check", "maintain", "operate", "ingest", "setup"} == {
         path.parent.name for path in HANDLERS.glob("*/handler.py")
     }
 

@@ -55,7 +55,7 @@ with suppress(FileNotFoundError):  # there is no lake, which shows that it got t
 PROVIDES: Final = {
     "": set(),
     "cli": set(),
-    "iceberg": {"iceberg"},
+    "iceberg": {"iceberg", "fsspec", "remote"},  # PyIceberg needs the libraries of these
     "fsspec": {"fsspec"},
     "arrow": {"arrow", "listing"},  # one library
     "api": {"api"},

@@ -434,3 +434,14 @@ def test_a_tag_that_is_made_again_while_it_is_deleted_is_deleted() -> None:
 
     world.repository(Before("tables.transact", 0, again)).delete_tag("v")
     assert world.main.tags().results == ()
+
+
+def test_what_was_undone_can_be_uploaded_again() -> None:
+    """The process still has the token under which it was staged before, and somebody has staged on a condition."""
+    world = World()
+    world.main.upload("main", "a", b"1", if_absent=True)
+    world.main.upload("main", "a", b"2")
+    world.main.commit("main", "a")
+    world.main.undo("main")
+    world.main.upload("main", "a", b"2")
+    assert world.main.read("main", "a") == b"2"

@@ -312,4 +312,5 @@ def test_requests_that_read_whole_refs_and_histories_are_scans() -> None:
         "logCommits",
         "previewGCRules",
         "previewMerge",
+        "runChecks",
     }

@@ -290,6 +290,7 @@ def _http(parameters: Mapping[str, Any], machine: str) -> Iterator[Call]:
 
 _TASKS: Final[dict[str, Callable[[Mapping[str, Any], str], Iterator[Call]]]] = {
     "lambda:invoke": _invoke,
+    "lambda:invoke.waitForTaskToken": _invoke,
     "emr-serverless:startJobRun.sync": _job_run,
     "http:invoke": _http,
 }

@@ -31,7 +31,26 @@ _ELSEWHERE: Final = "landing|:::graveler-data"
 _OWN: Final = "objects"
 _WRITERS: Final = "Functions(Write|Commit|Merge|Maintain|Ingest|Operate)"
 
+_CHECKS: Final = (
+    "The story has no rule with a check; tests/infra/test_check_function.py runs checks, with its calls judged."
+)
+
 STAY: Final = (
+    Stays(
+        "FunctionsCheck",
+        ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"),
+        ":table/",
+        _CHECKS,
+    ),
+    Stays(
+        "FunctionsCheck",
+        ("states:SendTaskFailure", "states:SendTaskHeartbeat", "states:SendTaskSuccess"),
+        r"^\*$",
+        _CHECKS,
+    ),
+    Stays("FunctionsCheck", ("lambda:InvokeFunction",), ":function:", _CHECKS),
+    Stays(_WRITERS, ("lambda:InvokeFunction",), "FunctionsCheck", _CHECKS),
+    Stays(_WRITERS, ("states:StartExecution",), "graveler-checks-Machine", _CHECKS),
     Stays(
         f"{_WRITERS}|Functions(Read|Diff)",
         ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"),

@@ -60,7 +60,7 @@ def test_whoever_uses_what_is_encrypted_may_use_the_key(other: Templates) -> Non
     requests = asked(stacks, stacks.policies())
     assert {request.action for request in requests} == {"kms:Decrypt", "kms:GenerateDataKey"}
     assert {request.principal.name for request in requests if request.principal.is_service} == {"events.amazonaws.com"}
-    assert len({request.principal for request in requests}) == 10  # and nine functions
+    assert len({request.principal for request in requests}) == 11  # and ten functions
     assert refusals(other) == []
 
 

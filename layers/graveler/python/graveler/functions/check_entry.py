@@ -99,7 +99,7 @@ def _parse(step: ParseStep) -> dict[str, Any]:
     try:
         expect_query(SqlCheck(step.query, {}))
     except InvalidError as error:
-        return msgspec.to_builtins(Parsed(str(error).removeprefix("the query of a check cannot be run: ")))  # type: ignore[no-any-return]
+        return msgspec.to_builtins(Parsed(str(error)))  # type: ignore[no-any-return]
     return {}
 
 

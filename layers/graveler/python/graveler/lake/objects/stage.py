@@ -65,7 +65,7 @@ class Stager:
                 self._open[branch] = state.open
 
     def forget(self) -> None:
-        """Forget all tokens after a change of rules: the next staging on a branch reads it first."""
+        """Forget all tokens after a change of rules, or a move of a branch: the next staging on a branch reads it first."""
         self._open.clear()
 
     def stage(

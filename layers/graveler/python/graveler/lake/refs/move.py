@@ -114,6 +114,7 @@ def _move(
                 repository.branches.change(branch, [*writes, *turn.release_writes(), *conditions], event)
                 turn.mark_released()
                 gate.report_admitted()
+                repository.stager.forget()  # a token that a commit took holds what was undone
                 return Branch(branch, commit_id)
             except ConditionFailedError as error:
                 if len(writes) - 1 in error.failures:

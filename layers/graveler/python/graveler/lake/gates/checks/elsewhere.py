@@ -33,7 +33,7 @@ class RunTask(Struct, frozen=True):
 
 
 class Parsed(Struct, frozen=True):
-    """The response about a query: why it cannot be run, empty if it can."""
+    """The response about a query: the sentence of its refusal, empty if it can be run."""
 
     error: str = ""
 
@@ -84,4 +84,4 @@ def expect_query_elsewhere(definition: SqlCheck, function: CheckFunction) -> Non
     except UNREADABLE as error:
         raise UnavailableError(f"the response of function {function.name!r} cannot be read: {error}") from error
     if parsed.error:
-        raise InvalidError(f"the query of a check cannot be run: {parsed.error}")
+        raise InvalidError(parsed.error)
