@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import lakefs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, ForbiddenError, NoSuchTableError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -140,12 +141,12 @@ def test_what_a_table_names_is_in_the_tree(opened: Open, main: lakefs.Branch) ->
     assert {location.rsplit("/", 1)[-1] for location in named} <= paths
 
 
-def test_a_file_that_is_missing_or_elsewhere_is_no_commit(opened: Open, tmp_path: Path) -> None:
+def test_a_file_that_is_elsewhere_is_no_commit(opened: Open) -> None:
     catalog = opened("main")
     catalog.create_namespace("shop")
     table = catalog.create_table("shop.orders", rows().schema)
-    elsewhere = tmp_path / "rows.parquet"
-    pq.write_table(rows(1), elsewhere)
-    with pytest.raises(Exception, match="is not in the table's folder"):
-        table.add_files([f"file://{elsewhere}"])
+    with TemporaryDirectory() as folder:  # not below the import sources of the server
+        pq.write_table(rows(1), f"{folder}/rows.parquet")
+        with pytest.raises(ForbiddenError, match="outside the allowed import sources"):
+            table.add_files([f"file://{folder}/rows.parquet"])
     assert ids(catalog) == []
