@@ -76,7 +76,9 @@ def test_no_action_and_no_data_is_granted_by_a_wildcard(default: Templates, full
                     actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
                     assert not any("*" in action for action in actions)
                     if statement["Resource"] == "*":
-                        assert all(action.startswith(("ec2:", "xray:", "logs:")) for action in actions), actions
+                        assert all(
+                            action.startswith(("ec2:", "xray:", "logs:", "states:SendTask")) for action in actions
+                        ), actions
 
 
 def test_each_function_has_a_role_of_its_own(default: Templates) -> None:
