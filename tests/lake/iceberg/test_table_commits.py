@@ -10,7 +10,7 @@ from graveler.table_format.table_metadata import encode_metadata
 from graveler.table_format.table_requirements import RequirementError
 from graveler.values.reserved_paths import TablePathError
 from tests.lake.iceberg.support import ORDERS, SCHEMA, keys, metadata, set_property, with_table
-from tests.lake.support import put
+from tests.lake.support import Before, put
 
 OTHER = Identifier(("shop",), "other")
 
@@ -184,6 +184,25 @@ def test_a_table_registered_in_another_tables_folder_is_refused() -> None:
     world.objects().put("tables/stolen.metadata.json", encode_metadata(document))
     with pytest.raises(InvalidError, match="did not make that folder"):
         world.main.register_table("main", table=OTHER, location=name)
+
+
+def test_a_namespace_that_is_dropped_meanwhile_gets_no_table() -> None:
+    world = with_table()
+    world.main.create_namespace("main", namespace=("empty",))
+    create = (
+        {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+    )
+    change = TableChange(Identifier(("empty",), "orders"), ({"type": "assert-create"},), create)
+    drop = Before("tables.transact", 1, lambda: world.main.drop_namespace("main", namespace=("empty",)))
+    with pytest.raises(NamespaceNotFoundError):
+        world.repository(drop).commit_tables("main", tables=(change,))
+    assert drop.reached
+    assert keys(world) == ["_iceberg/shop.namespace", "_iceberg/shop/orders.table"]
 
 
 def test_a_tag_and_a_commit_change_nothing() -> None:

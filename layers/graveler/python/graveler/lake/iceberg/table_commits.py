@@ -49,7 +49,9 @@ def commit_tables(repository: RepositoryParts, request: CommitTables, context: C
         for change in changes:
             key = keys[change.table]
             basis = tree.get(key)
-            if key not in prepared or prepared[key].basis != basis:
+            if (
+                basis is None or key not in prepared or prepared[key].basis != basis
+            ):  # a new name needs room on each head
                 prepared[key] = _Prepared(basis, _changed(repository, request, context, head, tree, change, key, basis))
             state = prepared[key].state
             if state is not None:
