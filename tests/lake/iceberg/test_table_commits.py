@@ -1,5 +1,7 @@
 """Commits of tables move a branch, all or nothing, beside what is staged there."""
 
+from pathlib import Path
+
 import pytest
 
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError
@@ -10,7 +12,7 @@ from graveler.table_format.table_metadata import encode_metadata
 from graveler.table_format.table_requirements import RequirementError
 from graveler.values.reserved_paths import TablePathError
 from tests.lake.iceberg.support import ORDERS, SCHEMA, keys, metadata, set_property, with_table
-from tests.lake.support import Before, put
+from tests.lake.support import Before, World, put
 
 OTHER = Identifier(("shop",), "other")
 
@@ -210,3 +212,19 @@ def test_a_tag_and_a_commit_change_nothing() -> None:
     world.main.create_tag("v1", "main")
     with pytest.raises(NotFoundError):
         set_property(world, "a", "b", "v1")
+
+
+def test_an_import_neither_replaces_nor_brings_parts_of_tables(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a")
+    world = with_table()
+    head = world.main.commit_of("main")
+    for destination in ("", "_iceberg/", "_iceberg/shop/"):
+        with pytest.raises(TablePathError):
+            world.main.import_folder("main", tmp_path, destination)
+    assert world.main.commit_of("main") == head
+    world.main.import_folder("main", tmp_path, "in/")
+    (tmp_path / "_iceberg").mkdir()
+    (tmp_path / "_iceberg/x.table").write_text("{}")
+    empty = World()
+    with pytest.raises(TablePathError):
+        empty.main.import_folder("main", tmp_path, "")

@@ -7,7 +7,6 @@ request that is repeated on the same state, such as one whose commit waits for c
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from hashlib import md5, sha256
-from threading import Lock
 from typing import Final, TypeAlias
 
 import msgspec
@@ -18,6 +17,7 @@ from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, ObjectEntry
 from graveler.requests.base import Gated
 from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError
+from graveler.system.forks import new_lock
 from graveler.system.random_bytes import random_bytes
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.table_metadata import encode_metadata
@@ -38,7 +38,7 @@ class _RecentDocuments:
     """The documents that were read or written last, by their addresses. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = new_lock()
         self._documents: OrderedDict[tuple[str, str], tuple[Document, int]] = OrderedDict()
         self._bytes = 0
 
