@@ -251,12 +251,8 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
 """What each command is asked for: something that the lake has an answer to, perhaps that it is not there."""
 
 
-def test_the_list_of_commands_is_complete() -> None:
-    assert set(ARGUMENTS) | set(LOCAL) == set(test_every_command.COMMANDS)
-
-
-@pytest.mark.parametrize("words", ARGUMENTS, ids=" ".join)
-def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working_folder: Path) -> None:
+def prepare_arguments(working_folder: Path) -> None:
+    """Make the refs and the files that `ARGUMENTS` name."""
     put("main", "a", "1")
     commit("main", "One")
     done("branch", "create", "lakefs://lake/dev")
@@ -265,6 +261,15 @@ def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working
     (working_folder / "events").write_text("")
     (working_folder / "rules.toml").write_text("rules = []")
     (working_folder / "check.json").write_text('{"kind": "no-deletes", "prefix": "t/"}')
+
+
+def test_the_list_of_commands_is_complete() -> None:
+    assert set(ARGUMENTS) | set(LOCAL) == set(test_every_command.COMMANDS)
+
+
+@pytest.mark.parametrize("words", ARGUMENTS, ids=" ".join)
+def test_no_command_refuses_a_server(lake: Path, words: tuple[str, ...], working_folder: Path) -> None:
+    prepare_arguments(working_folder)
     result = run(*words, *ARGUMENTS[words].split())
     assert "HTTP API" not in result.err, result
     assert "not implemented" not in result.err, result

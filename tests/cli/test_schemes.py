@@ -11,8 +11,8 @@ from graveler.cli.exits import ExitCode
 from graveler.errors import InvalidError
 from graveler.location.configuration import configuration_file
 from graveler.values.addresses import SCHEMES, scheme_of, without_scheme
-from tests.cli.support import commit, done, put, run
-from tests.cli.test_endpoint import ARGUMENTS
+from tests.cli.support import done, put, run
+from tests.cli.test_endpoint import ARGUMENTS, prepare_arguments
 from tests.cli.test_uris import PARSERS
 from tests.support.shell import Shell
 
@@ -42,12 +42,7 @@ def test_two_refs_may_have_a_scheme_each() -> None:
 
 
 def test_every_command_takes_either_scheme(lake: Path, working_folder: Path) -> None:
-    put("main", "a", "1")
-    commit("main", "One")
-    done("branch", "create", "graveler://lake/dev")
-    (working_folder / "in").mkdir()
-    (working_folder / "in/x").write_text("x")
-    (working_folder / "events").write_text("")
+    prepare_arguments(working_folder)
     named = {words: line for words, line in ARGUMENTS.items() if "lakefs://" in line}
     assert len(named) > 30
     for words, line in named.items():
