@@ -1,6 +1,9 @@
 """Builders for tests of checks: candidates as commits of a world's repository, and the verdict of one check about them."""
 
+import os
+import select
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from graveler.lake.gates.checks.check_settings import CheckSettings
@@ -22,6 +25,18 @@ def commit_bytes(
         else:
             repository.upload("main", path, data)
     return repository.commit("main", "m", metadata=metadata or {})
+
+
+def has_ended(process: Path) -> bool:
+    """Return whether the process whose ID is in this file has ended, or does so within a minute, after it was killed."""
+    try:
+        descriptor = os.pidfd_open(int(process.read_text()))
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], 60)[0])
+    finally:
+        os.close(descriptor)
 
 
 class Checked:

@@ -41,7 +41,11 @@ from graveler.lake.gates.checks.verdicts import Verdict, bounded
 from graveler.lake.gates.statuses import GRAVELER
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID, MetarangeName, Status, StatusState
+from graveler.system.daemon_pool import DaemonPool
+from graveler.system.forks import new_lock
 
+AT_ONCE: Final = 4
+"""The number of checks of one candidate that run at the same time. A query has a process of its own, with up to a gigabyte."""
 _PAUSE: Final = 1.0
 """Seconds between two questions whether to go on."""
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
@@ -71,38 +75,36 @@ def run_checks(
     stop: Callable[[], None] = lambda: None,
     settings: CheckSettings | None = None,
 ) -> dict[str, Status]:
-    """Return the statuses of checks, by name, for a candidate that is to follow ``base``, the commit that its branch has now
-    (None: none). A status is that of the candidate's tree if its check reads nothing else, and else that of the commit alone.
+    """Return the statuses of checks, by name in the order of ``definitions``, for a candidate that is to follow ``base``, the
+    commit that its branch has now (None: none). A status is that of the candidate's tree if its check reads nothing else, and
+    else that of the commit alone. Up to :data:`AT_ONCE` checks run at the same time.
 
-    ``stop`` is called between steps, every second at most; it raises if nobody needs the statuses any more, and the exception
-    ends all checks. ``settings`` are those of the process, if none are given. A check that cannot be made is an ``error`` with
-    the reason. Cost: the records that a check reads, for the digest; one table read for a verdict that is there, else 3 table
-    requests and the run.
+    ``stop`` is called between steps, by one thread at a time, every second at most; it raises if nobody needs the statuses any
+    more, and the exception ends all checks. ``settings`` are those of the process, if none are given. A check that cannot be made
+    is an ``error`` with the reason. Cost: the records that a check reads, for the digest; one table read for a verdict that is
+    there, else 3 table requests and the run.
     """
+    ending = _Stop(stop, repository.clock)
     source = CheckInput(
-        repository,
-        candidate,
-        base,
-        settings_of_process() if settings is None else settings,
-        _Stop(stop, repository.clock).ask,
+        repository, candidate, base, settings_of_process() if settings is None else settings, ending.ask
     )
     outcomes = CheckOutcomes(repository.tables, repository.uid, repository.clock, repository.leases)
-    statuses = {}
+
+    def make(name: str) -> Status:
+        return _make(name, definitions[name], source, outcomes)
+
     try:
-        for name, document in definitions.items():
-            source.stop()
+        if len(definitions) == 1:
+            return {name: make(name) for name in definitions}
+        with DaemonPool(AT_ONCE, "graveler-checks") as pool:
             try:
-                definition = definition_of(document)
-            except InvalidError as error:  # set by a later version
-                verdict = _bounded(Verdict(StatusState.ERROR, str(error)), source)
-                statuses[name] = _status(name, document, verdict, source, of_tree=False)
-                continue
-            reads = reads_of(definition)
-            verdict = _verdict(name, definition, reads, source, outcomes)
-            statuses[name] = _status(name, document, verdict, source, of_tree=reads.of_tree)
+                running = {name: pool.submit(make, name) for name in definitions}
+                return {name: status.result() for name, status in running.items()}
+            except BaseException as error:
+                ending.end(error)  # the other checks
+                raise
     except _StoppedError as stopped:
         raise stopped.reason from None
-    return statuses
 
 
 def make_check(
@@ -111,6 +113,18 @@ def make_check(
     """Make one check in this process, whatever verdicts there are, by the settings of this process, and keep nothing. Cost: as
     the check. A check that cannot be made is an ``error`` with the reason."""
     return _run(name, definition, CheckInput(repository, candidate, base, settings_of_process(), lambda: None))
+
+
+def _make(name: str, document: Mapping[str, Any], source: CheckInput, outcomes: CheckOutcomes) -> Status:
+    """Return the status of one check, made now unless its verdict is there."""
+    source.stop()
+    try:
+        definition = definition_of(document)
+    except InvalidError as error:  # set by a later version
+        verdict = _bounded(Verdict(StatusState.ERROR, str(error)), source)
+        return _status(name, document, verdict, source, of_tree=False)
+    reads = reads_of(definition)
+    return _status(name, document, _verdict(name, definition, reads, source, outcomes), source, of_tree=reads.of_tree)
 
 
 def _status(name: str, document: Mapping[str, Any], verdict: Verdict, source: CheckInput, *, of_tree: bool) -> Status:
@@ -130,32 +144,41 @@ def _status(name: str, document: Mapping[str, Any], verdict: Verdict, source: Ch
 
 
 class _StoppedError(Exception):
-    """``stop`` has raised this; nothing that catches the errors of a check may take it for one."""
+    """The checks are to end for this reason; nothing that catches the errors of a check may take it for one."""
 
-    def __init__(self, reason: Exception) -> None:
+    def __init__(self, reason: BaseException) -> None:
         self.reason = reason
         super().__init__(str(reason))
 
 
 class _Stop:
     """A caller's question whether to go on, whose answer no check can take for its own error. It may be a request, so it is
-    asked every :data:`_PAUSE` seconds at most."""
+    asked every :data:`_PAUSE` seconds at most. Safe to share between threads: what ends one check ends all."""
 
     def __init__(self, stop: Callable[[], None], clock: Clock) -> None:
         self._stop = stop
         self._clock = clock
         self._next = -inf
+        self._lock = new_lock()
+        self._reason: BaseException | None = None
 
     def ask(self) -> None:
-        """Ask the caller; :class:`_StoppedError`."""
-        now = self._clock.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _PAUSE
-        try:
-            self._stop()
-        except Exception as error:
-            raise _StoppedError(error) from error
+        """Ask the caller; :class:`_StoppedError` from the first refusal on."""
+        with self._lock:
+            now = self._clock.monotonic()
+            if self._reason is None and now >= self._next:
+                self._next = now + _PAUSE
+                try:
+                    self._stop()
+                except Exception as error:  # noqa: BLE001 - it is raised below, in each thread
+                    self._reason = error
+        if self._reason is not None:
+            raise _StoppedError(self._reason) from self._reason
+
+    def end(self, reason: BaseException) -> None:
+        """End all checks for this reason, unless they are ended for another one."""
+        with self._lock:
+            self._reason = self._reason or reason
 
 
 def _verdict(name: str, definition: Definition, reads: Reads, source: CheckInput, outcomes: CheckOutcomes) -> Verdict:
