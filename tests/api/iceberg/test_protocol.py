@@ -300,5 +300,20 @@ def test_views_are_made_changed_renamed_and_dropped(tables: Client) -> None:
     }
     assert tables("POST", f"{CATALOG}/views/rename", body=names).status == 204
     assert tables("HEAD", f"{path}/new").status == 204
+    register = f"{CATALOG}/namespaces/shop/register-view"
+    location = tables("GET", f"{path}/new").json()["metadata-location"]
+    for taken in ("new", "orders"):
+        refused = tables("POST", register, body={"name": taken, "metadata-location": location})
+        assert error(refused) == (409, "AlreadyExistsException")
     assert tables("DELETE", f"{path}/new").status == 204
+    registered = tables("POST", register, body={"name": "again", "metadata-location": location})
+    assert registered.json()["metadata"] == replaced == tables("GET", f"{path}/again").json()["metadata"]
+    table = tables("GET", f"{CATALOG}/namespaces/shop/tables/orders").json()["metadata-location"]
+    for address in ("s3://elsewhere/x.metadata.json", table):
+        refused = tables("POST", register, body={"name": "y", "metadata-location": address})
+        assert error(refused) == (400, "IllegalArgumentException")
+    query = {"type": "sql", "sql": "SELECT 1", "dialect": "spark"}
+    twice = {**version, "representations": [query, query]}
+    refused = tables("POST", path, body={"name": "z", "schema": SCHEMA, "view-version": twice})
+    assert error(refused) == (400, "IllegalArgumentException")
     assert error(tables("GET", f"{path}/new")) == (404, "NoSuchViewException")

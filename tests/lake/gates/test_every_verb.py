@@ -81,6 +81,12 @@ def registered(repository: OpenRepository, name: str) -> Request[Any]:
     return iceberg.RegisterTable(branch=name, table=NEW, location=location)
 
 
+def registered_view(repository: OpenRepository, name: str) -> Request[Any]:
+    """The registration of a view that exists under another name, too."""
+    location = CatalogReader(repository.parts, "main").load(RECENT, "view").location
+    return iceberg.RegisterView(branch=name, view=NEW, location=location)
+
+
 VERBS: Final[Mapping[type[Request[Any]], Row]] = {
     iceberg.CreateNamespace: Row(lambda _, name: iceberg.CreateNamespace(branch=name, namespace=("new",))),
     iceberg.DropNamespace: Row(lambda _, name: iceberg.DropNamespace(branch=name, namespace=("empty",))),
@@ -96,6 +102,7 @@ VERBS: Final[Mapping[type[Request[Any]], Row]] = {
     ),
     iceberg.DropRelation: Row(lambda _, name: iceberg.DropRelation(branch=name, relation=ORDERS)),
     iceberg.RenameRelation: Row(lambda _, name: iceberg.RenameRelation(branch=name, relation=ORDERS, destination=NEW)),
+    iceberg.RegisterView: Row(registered_view),
     iceberg.CreateView: Row(
         lambda _, name: iceberg.CreateView(
             branch=name, view=NEW, definition={"schema": SCHEMA, "view-version": VIEW, "properties": {}}

@@ -135,6 +135,7 @@ class KeywordMethods(ABC):
     drop_relation = _method(lambda: requests.iceberg.DropRelation)
     rename_relation = _method(lambda: requests.iceberg.RenameRelation)
     create_view = _method(lambda: requests.iceberg.CreateView)
+    register_view = _method(lambda: requests.iceberg.RegisterView)
     replace_view = _method(lambda: requests.iceberg.ReplaceView)
     create_namespace = _method(lambda: requests.iceberg.CreateNamespace)
     drop_namespace = _method(lambda: requests.iceberg.DropNamespace)

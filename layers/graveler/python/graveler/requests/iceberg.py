@@ -149,6 +149,24 @@ class CreateView(Gated[Commit], frozen=True, kw_only=True):
     info: CommitInfo = CommitInfo()
 
 
+class RegisterView(Gated[Commit], frozen=True, kw_only=True):
+    """Give a name to a view whose metadata exists in the repository's storage.
+
+    Cost: as :class:`CommitTables`. :class:`RelationExistsError`, :class:`NamespaceNotFoundError`, :class:`InvalidError` for
+    metadata elsewhere.
+    """
+
+    permission: ClassVar = Permission.WRITE
+    changes: ClassVar = ("branch",)
+    repetition: ClassVar = Repetition.RESULT
+    implementation: ClassVar = "iceberg.views:register_view"
+
+    branch: str
+    view: Identifier
+    location: str
+    info: CommitInfo = CommitInfo()
+
+
 class ReplaceView(Gated[Commit], frozen=True, kw_only=True):
     """Change a view: ``updates`` are applied in their order if all ``requirements`` hold.
 

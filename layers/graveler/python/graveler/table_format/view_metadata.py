@@ -70,18 +70,22 @@ def _check_references(document: Document, subject: str, error_class: type[Gravel
 
 def check_view_version(version: Document) -> None:
     """Check the queries of a version that has the right shape; raises :class:`~graveler.errors.InvalidError`."""
-    subject = f"Invalid view version {version['version-id']}"
+    subject, number = "Invalid view version", version["version-id"]
     if not version["representations"]:
-        raise InvalidError(f"{subject}: Cannot create view without specifying a query; add one")
+        raise InvalidError(f"{subject}: Cannot create view without specifying a query; add one to version {number}")
     dialects: set[str] = set()
     for representation in version["representations"]:
         if representation["type"] != "sql":
             continue
         if representation.get("sql") is None or representation.get("dialect") is None:
-            raise InvalidError(f"{subject}: a representation of type sql has no sql or no dialect; add both")
+            raise InvalidError(
+                f"{subject}: a representation of version {number}, of type sql, has no sql or no dialect; add both"
+            )
         dialect = representation["dialect"].lower()
         if dialect in dialects:
-            raise InvalidError(f"{subject}: Cannot add multiple queries for dialect {dialect}; leave one out")
+            raise InvalidError(
+                f"{subject}: Cannot add multiple queries for dialect {dialect}; leave one of version {number} out"
+            )
         dialects.add(dialect)
 
 

@@ -74,15 +74,18 @@ def refusal(error: Exception, subject: str, request_id: str) -> Response:
     if not isinstance(error, GravelerError):
         _log.error("request %s: %s failed unexpectedly", request_id, subject, exc_info=error)
         return _response(*_UNKNOWN, f"unexpected error; see request ID {request_id} in the log")
-    status, kind = _status_and_type(error)
+    of_view = "View" in subject
+    status, kind = _status_and_type(error, of_view=of_view)
     if status >= 500:
         _log.error("request %s: %s: %s", request_id, subject, error)
     wait = str(error.retry_after) if isinstance(error, TooManyFailuresError) else "1"
-    words = _words(error, of_view="View" in subject)
+    words = _words(error, of_view=of_view)
     return _response(status, kind, words, {"retry-after": wait} if status == 429 else None)
 
 
-def _status_and_type(error: GravelerError) -> tuple[int, str]:
+def _status_and_type(error: GravelerError, *, of_view: bool) -> tuple[int, str]:
+    if of_view and isinstance(error, InvalidError):
+        return 400, "IllegalArgumentException"  # a view has no files of a client, which would stay after this type
     if isinstance(error, RelationNotFoundError):
         return 404, _RELATIONS[error.kind]
     if isinstance(error, RuleError) and error.candidate:

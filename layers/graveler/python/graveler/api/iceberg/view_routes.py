@@ -36,6 +36,13 @@ class ViewDefinition(Struct, frozen=True, rename="kebab"):
         return {"schema": self.schema, "view-version": self.view_version, "properties": self.properties}
 
 
+class RegisteredView(Struct, frozen=True, rename="kebab"):
+    """A view to register, whose metadata exists."""
+
+    name: str
+    metadata_location: str
+
+
 @routes.get(VIEWS, "listViews", Permission.READ, responses={200: None})
 def list_views(call: Call, repository: str, branch: str, namespace: str, query: PagesQuery) -> Response:
     """List the views of a namespace."""
@@ -51,6 +58,14 @@ def create_view(call: Call, repository: str, branch: str, namespace: str, body: 
     """Create a view."""
     view = identifier(namespace, body.name)
     request = iceberg.CreateView(branch=branch, view=view, definition=body.document(), info=commit_info(call))
+    return _loaded(call, repository, branch, view, call.run(repository, request))
+
+
+@routes.post(NAMESPACE + "/register-view", "registerView", iceberg.RegisterView, responses={200: None})
+def register_view(call: Call, repository: str, branch: str, namespace: str, body: RegisteredView) -> Response:
+    """Give a name to a view whose metadata exists."""
+    view = identifier(namespace, body.name)
+    request = iceberg.RegisterView(branch=branch, view=view, location=body.metadata_location, info=commit_info(call))
     return _loaded(call, repository, branch, view, call.run(repository, request))
 
 

@@ -11,14 +11,15 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from graveler.errors import UNREADABLE, BytesGoneError, CorruptError
-from graveler.lake.iceberg.table_folders import TableFolder
+from graveler.errors import UNREADABLE, BytesGoneError, CorruptError, InvalidError, NotFoundError
+from graveler.lake.iceberg.table_folders import TableFolder, root_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, ObjectEntry
 from graveler.requests.base import Gated
 from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError
 from graveler.system.forks import new_lock
 from graveler.system.random_bytes import random_bytes
+from graveler.table_format.file_locations import normal_location
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.table_metadata import encode_metadata
 
@@ -82,6 +83,22 @@ def read_document(repository: RepositoryParts, entry: ObjectEntry, ref: str, rea
     document = read(text, entry.address, stored=True)
     _recent.put(name, document, len(text))
     return document
+
+
+def read_stored(repository: RepositoryParts, location: str, read: Callable[..., Document]) -> Document:
+    """Return the document of a table or a view at a location, which ``read`` decodes. One object read. :class:`InvalidError` for
+    one that is not in the repository's storage, :class:`NotFoundError`."""
+    root = root_of(repository) + "/"
+    spelled = normal_location(location)
+    if not spelled.startswith(root):
+        raise InvalidError(
+            f"metadata {location!r} is not in this repository's storage, {root!r}; write a table or a view from elsewhere here "
+            "first"
+        )
+    try:
+        return read(repository.objects.get(spelled.removeprefix(root)), location)
+    except ObjectMissingError:
+        raise NotFoundError(f"metadata {location!r} does not exist") from None
 
 
 def request_name(request: Gated[Commit], basis: bytes) -> bytes:

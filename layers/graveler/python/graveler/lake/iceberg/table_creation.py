@@ -3,22 +3,19 @@
 from functools import partial
 from uuid import UUID, uuid4
 
-from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.context import Context
 from graveler.lake.iceberg.catalog_paths import relation_key
 from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
 from graveler.lake.iceberg.linked_files import linked_keys
-from graveler.lake.iceberg.metadata_files import request_name
+from graveler.lake.iceberg.metadata_files import read_stored, request_name
 from graveler.lake.iceberg.relations import expect_room
-from graveler.lake.iceberg.table_folders import folder_for, root_of
+from graveler.lake.iceberg.table_folders import folder_for
 from graveler.lake.iceberg.table_states import with_own_rules, write_state
 from graveler.lake.merging.inputs import commit_at, tree_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit
 from graveler.requests.iceberg import CreateTable, Identifier, RegisterTable
 from graveler.requests.iceberg import Document as Definition
-from graveler.storage.objects.port import ObjectMissingError
-from graveler.table_format.file_locations import normal_location
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.table_metadata import new_table, read_table
 from graveler.tree.tree import Tree
@@ -53,7 +50,7 @@ def register_table(repository: RepositoryParts, request: RegisterTable, context:
     """See :class:`graveler.requests.iceberg.RegisterTable`."""
     table, branch = request.table, request.branch
     key = relation_key(table, "table")
-    document = with_own_rules(repository, _registered(repository, request.location))
+    document = with_own_rules(repository, read_stored(repository, request.location, read_table))
 
     def change(head: Commit, tree: Tree) -> EntryChanges:
         changes: dict[bytes, bytes | None] = {}
@@ -68,20 +65,6 @@ def register_table(repository: RepositoryParts, request: RegisterTable, context:
 
     info = described(request.info, f"Register table {table}", table=str(table))
     return land_entries(repository, branch, request, info, context, change)
-
-
-def _registered(repository: RepositoryParts, location: str) -> Document:
-    """Return the metadata at a location. One object read."""
-    root = root_of(repository) + "/"
-    key = normal_location(location).removeprefix(root)
-    if key == normal_location(location):
-        raise InvalidError(
-            f"metadata {location!r} is not in this repository's storage, {root!r}; write a table from elsewhere here first"
-        )
-    try:
-        return read_table(repository.objects.get(key), location)
-    except ObjectMissingError:
-        raise NotFoundError(f"metadata {location!r} does not exist") from None
 
 
 def _new_document(repository: RepositoryParts, definition: Definition, uuid: str, time_ms: int) -> Document:

@@ -8,13 +8,19 @@ from graveler.lake.context import Context
 from graveler.lake.iceberg.catalog_errors import RelationNotFoundError
 from graveler.lake.iceberg.catalog_paths import relation_key
 from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
-from graveler.lake.iceberg.metadata_files import MakeDocument, read_document, request_name, write_document
+from graveler.lake.iceberg.metadata_files import (
+    MakeDocument,
+    read_document,
+    read_stored,
+    request_name,
+    write_document,
+)
 from graveler.lake.iceberg.relations import expect_room
-from graveler.lake.iceberg.table_folders import folder_for
+from graveler.lake.iceberg.table_folders import folder_for, folder_of
 from graveler.lake.iceberg.table_states import UUID_FIELD
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit
-from graveler.requests.iceberg import CreateView, ReplaceView
+from graveler.requests.iceberg import CreateView, RegisterView, ReplaceView
 from graveler.requests.iceberg import Document as Definition
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.table_requirements import check_view_requirements
@@ -37,6 +43,22 @@ def create_view(repository: RepositoryParts, request: CreateView, context: Conte
         }
 
     info = described(request.info, f"Create view {view}", view=str(view))
+    return land_entries(repository, branch, request, info, context, change)
+
+
+def register_view(repository: RepositoryParts, request: RegisterView, context: Context) -> Commit:
+    """See :class:`graveler.requests.iceberg.RegisterView`."""
+    view, branch = request.view, request.branch
+    key = relation_key(view, "view")
+    document = read_stored(repository, request.location, read_view)
+    uuid = document["view-uuid"]
+    folder_of(repository, uuid, document["location"])
+
+    def change(head: Commit, tree: Tree) -> EntryChanges:
+        expect_room(tree, view, branch)
+        return {key: _written(repository, key, uuid, request_name(request, head.id.encode()), lambda _: document)}
+
+    info = described(request.info, f"Register view {view}", view=str(view))
     return land_entries(repository, branch, request, info, context, change)
 
 
