@@ -215,10 +215,12 @@ def test_a_candidate_is_withdrawn_by_its_maker_or_an_admin(client: Client) -> No
 
 def test_rules_of_the_lake(client: Client) -> None:
     everywhere = {**FROZEN, "repositories": ["*"]}
-    assert client("GET", OF_LAKE).json() == {"version": 0, "rules": []}
+    assert client("GET", OF_LAKE).json() == {"version": 0, "rules": [], "in_force": True}
     assert client("PUT", OF_LAKE, (), {"rules": [FROZEN]}).status == 400
     answer = client("PUT", OF_LAKE, (), {"rules": [everywhere]}, {"If-Match": '"0"'})
-    assert (answer.status, answer.json(), answer.headers["etag"]) == (200, {"version": 1, "rules": [everywhere]}, '"1"')
+    in_force = {"version": 1, "rules": [everywhere], "in_force": True}
+    assert (answer.status, answer.json(), answer.headers["etag"]) == (200, in_force, '"1"')
+    assert client("PUT", OF_LAKE, (), in_force).json() == in_force, "what was read may be sent back"
     assert client("GET", RULES).json() == {"version": 1, "rules": [{**FROZEN, "of_lake": True}]}
     assert client("PUT", OF_LAKE, (), {"rules": []}, {"If-Match": '"0"'}).status == 412
     limited = basic(client.world.access.create_key("limited", Role.ADMIN, ("repo",)))

@@ -1,19 +1,21 @@
 """Rules of a lake, and their copies in its repositories."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
 
 from graveler.errors import InvalidError, PreconditionError
 from graveler.lake.context import UNLIMITED
-from graveler.lake.gates.lake_rules import LAKE_RULES, decode_lake_rules
+from graveler.lake.gates.lake_rules import LAKE_RULES, decode_lake_rules, rules_for
 from graveler.lake.lake import Lake
 from graveler.model import LakeRule, LakeRules, RequiredStatus, Rule, Rules
 from graveler.requests.setting_changes import SetRules
 from graveler.storage.tables.port import Item, Key
-from tests.lake.support import NAME, World
-from tests.support.instruments import CountingTables
+from tests.lake.support import NAME, Died, World
+from tests.support.instruments import Boundaries, CountingTables, Fault, FaultyTables
 
 QUALITY = RequiredStatus("quality", posters=("ci",))
 GOLD = LakeRule(name="gold", repositories=("gold-*",), branches=("main",), statuses=(QUALITY,))
@@ -158,6 +160,85 @@ def test_a_call_that_died_on_the_way_is_finished_by_a_repetition(lake: Lake) -> 
     assert Key("lake-rules", b"rules") == LAKE_RULES
 
 
+def in_force(lake: Lake) -> bool:
+    """Return whether every repository has the copies of the lake's rules, and its branch the stamp of their version."""
+    newest = lake.rules().rules
+    for repository in lake.repositories().results:
+        rules = lake.repository(repository.name).rules()
+        state = lake.repository(repository.name).parts.branches.state("main")
+        if rules.rules != rules_for(newest, repository.name) or (rules.rules and state.rules != rules.version):
+            return False
+    return True
+
+
+def setting(world: World, schedule: Callable[[int], None]) -> list[str]:
+    """Set rules as a process does that calls ``schedule`` before each request with its number, and is killed if that raises;
+    return the methods of its requests."""
+
+    def fault(_: str, number: int) -> Fault:
+        schedule(number)
+        return None
+
+    seen = Boundaries()
+    with suppress(Died, PreconditionError):
+        Lake(FaultyTables(world.tables, fault, seen), world.objects, clock=world.clock).set_rules([GOLD])
+    return seen.seen
+
+
+def guarded_lake() -> World:
+    world = World()
+    for name in ("gold-1", "gold-2"):
+        create(world.lake(), name)
+    world.lake().set_rules([replace(EVERYWHERE, branches=("main",))])
+    return world
+
+
+def overtake(moments: int, deaths: int) -> None:
+    """Let one call be overtaken by another one before every so manieth request, and killed before one of the next ``deaths``
+    requests that write, or not at all. ``AssertionError`` if a repository has older rules than the lake."""
+    methods = setting(guarded_lake(), lambda _: None)
+    changes = [0, *(number for number, (one, two) in enumerate(pairwise(methods), 1) if {one, two} != {"query"})]
+    writes = [number for number, method in enumerate(methods) if method in ("put", "transact")]
+    latest = (replace(GOLD, frozen="newer"),)
+    for overtaken in changes[::moments]:
+        for death in [*[number for number in writes if number >= overtaken][:deaths], 1000]:
+            world = guarded_lake()
+
+            def schedule(number: int, world: World = world, overtaken: int = overtaken, death: int = death) -> None:
+                if number == overtaken:
+                    world.lake().set_rules(latest)
+                    assert in_force(world.lake())
+                if number >= death:
+                    raise Died
+
+            setting(world, schedule)
+            lake = world.lake()
+            rules = lake.rules()
+            where = f"overtaken before request {overtaken}, killed before {death}"
+            assert in_force(lake) or not (rules.in_force or rules.rules == latest), where
+            lake.set_rules(rules.rules)
+            assert lake.rules().in_force, where
+            assert in_force(lake), where
+
+
+def test_copies_are_never_older_wherever_a_call_is_overtaken_and_dies() -> None:
+    overtake(moments=4, deaths=1)
+
+
+@pytest.mark.ci
+def test_copies_are_never_older_whichever_request_a_call_is_overtaken_and_dies_at() -> None:
+    overtake(moments=1, deaths=4)
+
+
+def test_rules_that_were_not_copied_everywhere_are_not_in_force(lake: Lake) -> None:
+    create(lake, "gold-1")
+    lake.tables.put(LAKE_RULES, {"version": 1, "rules": '[{"name":"gold","repositories":["*"],"branches":["main"]}]'})
+    rules = lake.rules()
+    assert not rules.in_force
+    lake.set_rules([GOLD], if_match=1)
+    assert lake.rules() == LakeRules(2, (GOLD,))
+
+
 def test_rules_of_a_repository_have_a_version(lake: Lake) -> None:
     create(lake, "raw")
     repository = lake.repository("raw")
@@ -185,4 +266,4 @@ def test_setting_rules_is_few_requests() -> None:
         assert tables.calls == calls
     tables.reset()
     lake.set_rules([EVERYWHERE])
-    assert tables.calls == {"get": 4, "put": 2, "query": 18, "transact": 2}
+    assert tables.calls == {"get": 3, "put": 2, "query": 18, "transact": 3}

@@ -4115,18 +4115,23 @@ export interface components {
         /**
          * LakeRuleChange
          * @description The rules that a lake gets in place of its present ones. With ``version``, only if these still have that version, as with
-         *         `If-Match`.
+         *         `If-Match`. ``in_force`` has no effect: the response to a GET may be sent back.
          */
         LakeRuleChange: {
+            /** @default null */
+            in_force: boolean | null;
             rules: components["schemas"]["LakeRule"][];
             /** @default null */
             version: number | null;
         };
         /**
          * LakeRules
-         * @description The rules of a lake. ``version`` counts their changes; 0 if it never had any.
+         * @description The rules of a lake. ``version`` counts their changes; 0 if it never had any. ``in_force``: all repositories have them;
+         *         else somebody is setting them at this moment, or has stopped midway, and setting them again does the rest.
          */
         LakeRules: {
+            /** @default true */
+            in_force: boolean;
             /** @default [] */
             rules: components["schemas"]["LakeRule"][];
             /** @default 0 */

@@ -170,10 +170,12 @@ class LakeRule(Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unkno
 
 
 class LakeRules(Struct, frozen=True):
-    """The rules of a lake. ``version`` counts their changes; 0 if it never had any."""
+    """The rules of a lake. ``version`` counts their changes; 0 if it never had any. ``in_force``: all repositories have them;
+    else somebody is setting them at this moment, or has stopped midway, and setting them again does the rest."""
 
     version: int = 0
     rules: tuple[LakeRule, ...] = ()
+    in_force: bool = True
 
 
 class Lack(Struct, frozen=True, omit_defaults=True):

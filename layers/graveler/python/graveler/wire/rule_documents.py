@@ -23,10 +23,11 @@ class RuleChange(Struct, frozen=True, forbid_unknown_fields=True):
 
 class LakeRuleChange(Struct, frozen=True, forbid_unknown_fields=True):
     """The rules that a lake gets in place of its present ones. With ``version``, only if these still have that version, as with
-    `If-Match`."""
+    `If-Match`. ``in_force`` has no effect: the response to a GET may be sent back."""
 
     rules: tuple[LakeRule, ...]
     version: int | None = None
+    in_force: bool | None = None
 
 
 class RuleTest(Struct, frozen=True, forbid_unknown_fields=True):

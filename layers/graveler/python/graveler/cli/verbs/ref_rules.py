@@ -42,7 +42,7 @@ def show(name: DefaultName = None, of_lake: OfLake = False, lake: LakeOption = N
       graveler rules show quickstart
       graveler rules show --of-lake
 
-    JSON: one document {version, rules}.
+    JSON: one document {version, rules}, of the lake {version, rules, in_force}.
     """
     screen = output(as_json=as_json)
     if of_lake:
@@ -193,9 +193,13 @@ def _file_lines(rules: "Rules | LakeRules") -> Iterator[str]:
     """Yield the lines of a file of TOML with these rules."""
     import tomlkit  # 15 ms, only where it is written
 
+    from graveler.model import LakeRules
+
     copies = [rule for rule in rules.rules if rule.of_lake]
     file = [rule for rule in rules.rules if not rule.of_lake]
     document = {"version": rules.version, "rules": _without_none(document_of(file))}
+    if isinstance(rules, LakeRules) and not rules.in_force:
+        yield "# Not in force in all repositories yet: they are being set, or whoever set them stopped midway; set them again"
     yield from tomlkit.dumps(document).splitlines()
     if copies:
         yield ""

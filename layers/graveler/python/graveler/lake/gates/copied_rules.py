@@ -3,11 +3,15 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from graveler.errors import InvalidError, RepositoryNotFoundError
 from graveler.lake.gates.lake_rules import (
     check_lake_rules,
+    note_copied,
     read_lake_rules,
     rules_for,
+    unchanged_check,
     with_lake_rules,
     write_lake_rules,
 )
@@ -15,7 +19,7 @@ from graveler.lake.gates.rule_validation import check_rules
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.rule_changes import replace_rules, stamp_branches
 from graveler.model import LakeRule, LakeRules, Page, Repository
-from graveler.storage.tables.port import Tables
+from graveler.storage.tables.port import ConditionFailedError, Tables
 from graveler.values.paging import items
 
 
@@ -36,14 +40,28 @@ def set_lake_rules(
         except InvalidError as error:
             raise InvalidError(f"with the rules of repository {repository.name!r}: {error}") from None
     changed = latest = write_lake_rules(tables, checked, if_match)
-    while True:
-        version = latest.version
-        for repository in items(list_repositories):
-            copies = rules_for(latest.rules, repository.name)
-            if copies or any(rule.of_lake for rule in repository.settings.rules.rules):
-                with suppress(RepositoryNotFoundError):  # it was deleted meanwhile
-                    parts = parts_of(repository.name)
-                    stamp_branches(parts, replace_rules(parts, copies, of_lake=True), by)
+    if changed.version == 0:  # none before, and none now
+        return changed
+    while not (_copy(list_repositories, parts_of, latest, by) and note_copied(tables, latest)):
         latest = read_lake_rules(tables)
-        if latest.version == version:  # else the copies may have replaced newer ones
-            return changed
+    return replace(changed, in_force=True)
+
+
+def _copy(
+    list_repositories: Callable[[str], Page[Repository]],
+    parts_of: Callable[[str], RepositoryParts],
+    rules: LakeRules,
+    by: str,
+) -> bool:
+    """Bring these rules of the lake into force in all repositories; return False if the lake has others by now."""
+    for repository in items(list_repositories):
+        copies = rules_for(rules.rules, repository.name)
+        if copies or any(rule.of_lake for rule in repository.settings.rules.rules):
+            with suppress(RepositoryNotFoundError):  # it was deleted meanwhile
+                parts = parts_of(repository.name)
+                try:
+                    copied = replace_rules(parts, copies, of_lake=True, condition=unchanged_check(rules))
+                except ConditionFailedError:
+                    return False
+                stamp_branches(parts, copied, by)
+    return True

@@ -1,9 +1,10 @@
 """Rules of a lake, for repositories whose names match their patterns.
 
 They are one item of the table, ``lake-rules`` / ``rules`` (not in the partition of secrets, ``lake``): attributes ``version``,
-which each change raises, and ``rules`` (JSON). The item of each matching repository has a copy (:attr:`Rule.of_lake`), so that no
-verb reads more. A repository that is created has the condition that this item is as it was read, in the transaction that creates
-it; a change lists the repositories afterwards. So each has the copies when the change returns.
+which each change raises, ``rules`` (JSON), and ``copied``, the version that all repositories have. The item of each matching
+repository has a copy (:attr:`Rule.of_lake`), so that no verb reads more. A repository that is created has the condition that this
+item has the version that was read, in the transaction that creates it; a change lists the repositories afterwards. So each has
+the copies when the change returns. A copy is written on the same condition, so an older one never replaces a newer one.
 """
 
 import re
@@ -41,7 +42,7 @@ def decode_lake_rules(item: Item | None) -> LakeRules:
     try:
         if not (isinstance(version, int) and isinstance(text, str)):
             raise msgspec.ValidationError("an attribute is missing")
-        return LakeRules(version, _decode(text))
+        return LakeRules(version, _decode(text), in_force=item.get("copied") == version)
     except UNREADABLE as error:
         raise CorruptError(f"the rules of the lake cannot be read: {error}") from None
 
@@ -74,14 +75,26 @@ def write_lake_rules(tables: Tables, rules: Sequence[LakeRule], if_match: int | 
         return present
     if if_match is not None and present.version != if_match:
         raise _changed(f"they have version {present.version}, and not {if_match}")
-    changed = LakeRules(present.version + 1, checked)
-    item: Item = {"version": changed.version, "rules": _encode(changed.rules).decode()}
+    changed = LakeRules(present.version + 1, checked, in_force=False)
     try:
-        tables.put(LAKE_RULES, item, unchanged_check(present).condition)
+        tables.put(LAKE_RULES, _item(changed), unchanged_check(present).condition)
     except ConditionFailedError:
         if read_lake_rules(tables) != changed:  # else only the answer was lost
             raise _changed("at this moment") from None
     return changed
+
+
+def note_copied(tables: Tables, rules: LakeRules) -> bool:
+    """Note that all repositories have these rules; return False if the lake has others by now. One table write."""
+    try:
+        tables.put(LAKE_RULES, {**_item(rules), "copied": rules.version}, unchanged_check(rules).condition)
+    except ConditionFailedError:
+        return False
+    return True
+
+
+def _item(rules: LakeRules) -> Item:
+    return {"version": rules.version, "rules": _encode(rules.rules).decode()}
 
 
 def check_lake_rules(rules: Sequence[LakeRule]) -> tuple[LakeRule, ...]:

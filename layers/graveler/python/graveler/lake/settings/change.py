@@ -38,7 +38,7 @@ from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import ATTRIBUTES, Intent, check_settings, etag, settings_attributes
 from graveler.model import Settings
 from graveler.requests import setting_changes as requests
-from graveler.storage.tables.port import ConditionFailedError, Item, Matches, Value
+from graveler.storage.tables.port import Check, ConditionFailedError, Item, Matches, Put, Value
 
 _PAGE = 1000
 
@@ -151,8 +151,15 @@ def _read(repository: RepositoryParts) -> tuple[Item, Settings]:
     return item, decode_repository(repository.name, item).repository.settings
 
 
-def change_settings(repository: RepositoryParts, change: Callable[[Settings], Settings], *, force: bool) -> Settings:
-    """Change the settings. One table read, one write; none if nothing changes. Both again after losing a race."""
+def change_settings(
+    repository: RepositoryParts,
+    change: Callable[[Settings], Settings],
+    *,
+    force: bool,
+    condition: Check | None = None,
+) -> Settings:
+    """Change the settings. One table read, one write; none if nothing changes. Both again after losing a race.
+    :class:`ConditionFailedError` if the ``condition`` of another item does not hold."""
     backoff = Backoff(repository.clock)
     tried: Settings | None = None
     while True:
@@ -167,10 +174,16 @@ def change_settings(repository: RepositoryParts, change: Callable[[Settings], Se
         check_settings(changed)
         as_read: dict[str, Value | None] = {**dict.fromkeys(ATTRIBUTES), **item}
         tried = changed
+        written = Put(repository_key(repository.name), with_settings(item, changed), Matches(as_read))
         try:
-            repository.tables.put(repository_key(repository.name), with_settings(item, changed), Matches(as_read))
+            if condition is None:
+                repository.tables.put(written.key, written.item, written.condition)
+            else:
+                repository.tables.transact([written, condition])
             return changed
-        except ConditionFailedError:
+        except ConditionFailedError as error:
+            if 1 in error.failures:
+                raise
             if not backoff.wait():
                 raise BusyError(
                     f"the settings of repository {repository.name!r} are being changed by too many others at once; try again"

@@ -13,7 +13,7 @@ from graveler.lake.refs.branches import busy
 from graveler.lake.settings.change import branch_states, change_settings
 from graveler.model import Rule, Rules, Settings
 from graveler.requests.setting_changes import SetRules
-from graveler.storage.tables.port import ConditionFailedError
+from graveler.storage.tables.port import Check, ConditionFailedError
 
 
 def set_rules(repository: RepositoryParts, request: SetRules, context: Context) -> Rules:
@@ -27,11 +27,17 @@ def set_rules(repository: RepositoryParts, request: SetRules, context: Context) 
 
 
 def replace_rules(
-    repository: RepositoryParts, rules: tuple[Rule, ...], *, of_lake: bool = False, if_match: int | None = None
+    repository: RepositoryParts,
+    rules: tuple[Rule, ...],
+    *,
+    of_lake: bool = False,
+    if_match: int | None = None,
+    condition: Check | None = None,
 ) -> Rules:
     """Replace the rules that the repository has of its own, or those ``of_lake``, and return all. With ``if_match``, only if all
     rules still have that version: :class:`PreconditionError`, unless they are these already. They are in force after
-    :func:`stamp_branches`. One table read, one write. :class:`InvalidError` for rules that cannot be."""
+    :func:`stamp_branches`. One table read, one write. :class:`InvalidError` for rules that cannot be;
+    :class:`ConditionFailedError` if the ``condition`` does not hold."""
 
     def change(settings: Settings) -> Settings:
         before = settings.rules
@@ -47,7 +53,7 @@ def replace_rules(
             )
         return replace(settings, rules=Rules(before.version + 1, after))
 
-    return change_settings(repository, change, force=of_lake).rules
+    return change_settings(repository, change, force=of_lake, condition=condition).rules
 
 
 def stamp_branches(repository: RepositoryParts, rules: Rules, by: str) -> None:
