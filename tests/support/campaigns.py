@@ -9,14 +9,14 @@ Item = TypeVar("Item")
 
 EXAMPLES: Final = int(os.environ.get("GRAVELER_EXAMPLES", "100"))
 WHOLE: Final = "GRAVELER_WHOLE" in os.environ
-SHORT: Final = 0.4
+SHORT: Final = 0.25
 """The part of its examples that a law runs where nobody asks for more."""
 
 
 def examples(number: int) -> int:
     """Returns how many examples Hypothesis runs of a law which is worth ``number`` of them.
 
-    ``GRAVELER_EXAMPLES=250`` runs just that many, ``make soak`` runs eight times as many, and every other run 0.4 times.
+    ``GRAVELER_EXAMPLES=250`` runs just that many, ``make soak`` runs eight times as many, and every other run a quarter as many.
     """
     return max(10, round(number * SHORT * EXAMPLES / 100))
 
