@@ -24,6 +24,7 @@ from graveler.tree.key_range import KeyRange
 from tests.spark.conftest import SPARK_4
 from tests.spark.histories import grow
 from tests.spark.listings import make_repository
+from tests.support.campaigns import share
 from tests.support.shell import Shell
 
 data_source = pytest.mark.skipif(not SPARK_4, reason="Spark 3.5 has no Python data sources")
@@ -311,7 +312,7 @@ def test_without_data_sources_it_is_said_what_to_do(spark: SparkSession) -> None
 @data_source
 def test_what_is_wrong_with_options_is_told(spark: SparkSession, place: Place) -> None:
     assert place.load(spark, columns="size, path").columns == ["size", "path"]
-    for options, message in (
+    refusals: list[tuple[dict[str, str], str]] = [
         ({"ref": "nowhere"}, "ref 'nowhere' not found"),
         ({"repository": "nothing"}, "repository 'nothing' does not exist"),
         ({"lake": str(place.folder / "nowhere")}, "there is no lake"),
@@ -321,6 +322,7 @@ def test_what_is_wrong_with_options_is_told(spark: SparkSession, place: Place) -
         ({"prefx": "a/"}, "no option 'prefx'; is 'prefix' meant"),
         ({"timestampAsOf": "soon"}, "a number, a time such as 2026-06-01"),
         ({"snapshot": "1"}, "no option 'snapshot'. It has lake, .*, rows_per_task"),
-    ):
+    ]
+    for options, message in share(refusals, 3, "refusals of reads"):
         with pytest.raises(AnalysisException, match=message):
             place.load(spark, **options)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 import graveler.spark
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
+from tests.support.campaigns import share
 
 Row = tuple[int, int, int]
 """ID, value, and the partition that both lie in."""
@@ -115,7 +116,7 @@ def test_refs_and_tables_of_one_schema_are_not_taken_for_each_other(
     rows = {(ref, path): rows_of(ids) for ref, tables in (("old", OLD), ("main", NEW)) for path, ids in tables.items()}
     one, others = ("main", "tables/a"), (("old", "tables/a"), ("main", "tables/b"))
     settings("spark.sql.shuffle.partitions", "2")
-    for adaptive, broadcast, cached in _WAYS:
+    for adaptive, broadcast, cached in share(_WAYS, 2, "sharing"):
         settings("spark.sql.adaptive.enabled", adaptive)
         settings("spark.sql.autoBroadcastJoinThreshold", broadcast)
         frames = {(ref, path): read(spark, repository, ref, path) for ref, path in rows}

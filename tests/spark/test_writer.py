@@ -28,6 +28,7 @@ from graveler.spark.parquet_files import ParquetFolder
 from graveler.spark.partition_names import folder_of, values_of
 from graveler.spark.schemas import nullable
 from graveler.storage.objects.folder import FolderObjects
+from tests.support.campaigns import share
 
 
 class Place:
@@ -330,7 +331,7 @@ def test_what_cannot_be_written_is_told(spark: SparkSession, place: Place) -> No
         (one.selectExpr("null v"), {}, "type void"),
         (one.selectExpr("id", "cast(id as double) x"), {"partitionBy": "x"}, "cannot name folders"),
     ]
-    for frame, options, message in frames:
+    for frame, options, message in share(frames, 4, "refusals of writes"):
         with refused(message):
             place.write(frame, **options)
     with refused("needs the option 'branch'"):
