@@ -22,6 +22,7 @@ from tests.cli import (
     test_every_command,
     test_exports,
     test_garbage,
+    test_iceberg_tables,
     test_ignored,
     test_imports,
     test_insight,
@@ -64,6 +65,7 @@ MODULES: Final[Mapping[ModuleType, Mapping[str, str]]] = {
     test_garbage: {
         "test_what_a_deleted_repository_left_is_purged_a_day_later": "it changes the clock of this process",
     },
+    test_iceberg_tables: {},
     test_ignored: {},
     test_imports: {
         "test_copied_files_may_change_and_files_in_place_come_with_a_warning": OF_FOLDERS,
@@ -236,6 +238,10 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("status", "list"): "lakefs://lake/main",
     ("status", "post"): "lakefs://lake/main dbt success",
     ("status", "show"): "lakefs://lake/main",
+    ("table", "check"): "lakefs://lake/main shop.orders",
+    ("table", "history"): "lakefs://lake/main shop.orders",
+    ("table", "ls"): "lakefs://lake/main",
+    ("table", "show"): "lakefs://lake/main shop.orders",
     ("tag", "create"): "lakefs://lake/v2 main",
     ("tag", "delete"): "lakefs://lake/none",
     ("tag", "list"): "lake",

@@ -208,6 +208,7 @@ def test_an_upgraded_table_gives_row_ids_to_its_manifests() -> None:
     upgraded = files.snapshot(2, [numbered], 1, 3, first_row_id=0, added_rows=1)
     table = _table([files.snapshot(1, [manifest]), upgraded], 3, next_row_id=1)
     assert check_table(table, files.read) == []
+    assert check_table(table | {"snapshots": table["snapshots"][::-1]}, files.read) == [], "whatever their order"
     later = files.snapshot(3, [msgspec.structs.replace(manifest, first_row_id=5)], 2, 3)
     changed = _table([files.snapshot(1, [manifest]), upgraded, later], 3, next_row_id=9)
     assert "two manifest lists describe it differently" in _problems(changed, files.read)

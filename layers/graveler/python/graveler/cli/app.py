@@ -29,6 +29,7 @@ from graveler.cli.verbs import (
     exports,
     gc,
     history,
+    iceberg_tables,
     imports,
     ingest,
     keys,
@@ -193,6 +194,7 @@ _add(
     objects.rm,
     sql.sql,
 )
+app.add_typer(iceberg_tables.app, name="table", rich_help_panel=OBJECTS)
 app.add_typer(commit_statuses.app, name="status", rich_help_panel=CHANGES)
 _add(
     CHANGES,

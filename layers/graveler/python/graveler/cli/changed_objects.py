@@ -14,6 +14,7 @@ from graveler.text.readable import human_size, printable
 
 if TYPE_CHECKING:
     from graveler.cli.patches import Patches
+    from graveler.cli.table_changes import TableChanges
     from graveler.model import Change
     from graveler.remote.any_repository import AnyRepository
 
@@ -33,10 +34,16 @@ def patches_of(repository: "AnyRepository", before: str, after: str) -> "Patches
 
 
 def show_changes(
-    screen: Screen, changes: "Iterable[Change]", if_none: str, *, stat: bool = False, patches: "Patches | None" = None
+    screen: Screen,
+    changes: "Iterable[Change]",
+    if_none: str,
+    *,
+    stat: bool = False,
+    patches: "Patches | None" = None,
+    tables: "TableChanges | None" = None,
 ) -> None:
     """Show the changes and a line with their sum, which is ``if_none`` without any. As JSON, with ``patches``, a change has a
-    ``patch``, null if there is none."""
+    ``patch``, null if there is none. With ``tables``, tables, views and namespaces are shown by their names."""
     counts: Counter[str] = Counter()
     for change in changes:
         kind = change.type.value
@@ -44,6 +51,8 @@ def show_changes(
         before, after = (0 if entry is None else entry.size for entry in (change.before, change.after))
         counts[f"{kind} before"] += before
         counts[f"{kind} after"] += after
+        if tables is not None and tables.show(screen, change):
+            continue
         patch = None if patches is None else patches.of(change)
         if screen.as_json:
             text = None if not isinstance(patch, list) else "".join(f"{line}\n" for line in patch)

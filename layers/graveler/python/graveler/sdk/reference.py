@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from graveler.gateway.run.block import GatewayAccess
     from graveler.lake.reading.summary import DiffSummary, Usage
     from graveler.requests.exporting import ExportReport
+    from graveler.sdk.iceberg_tables import Tables
     from graveler.sdk.rows import RowDiff
 
 DiffType: TypeAlias = Literal["three_dot", "two_dot"]
@@ -78,6 +79,13 @@ class Reference:
     @property
     def _url(self) -> str:
         return ref_address(self.repo_id, self._id)
+
+    @property
+    def tables(self) -> "Tables":
+        """The Iceberg tables of the ref. No request."""
+        from graveler.sdk.iceberg_tables import Tables  # few programs look at them so
+
+        return Tables(self._access.repository, self._id)
 
     def object(self, path: str) -> StoredObject:
         """Return a handle for reading an object of this ref. No request."""

@@ -197,9 +197,11 @@ class _Check:
         """Check a manifest, once, and return it if it can be read."""
         if checked := self.manifests.get(manifest.path):
             listed, opened = checked
-            # A table that is upgraded to version 3 gives row IDs to the manifests that it has.
+            # A table that is upgraded to version 3 gives row IDs to the manifests that it has: lists from before lack them.
             upgraded = listed.first_row_id is None and manifest.first_row_id is not None
-            if manifest != (replace(listed, first_row_id=manifest.first_row_id) if upgraded else listed):
+            if None in (listed.first_row_id, manifest.first_row_id):
+                listed = replace(listed, first_row_id=manifest.first_row_id)
+            if manifest != listed:
                 self.report(f"manifest {manifest.path}", "two manifest lists describe it differently")
             if not upgraded:
                 return opened

@@ -14,12 +14,14 @@ from graveler.cli.locations import open_lake, open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged
 from graveler.cli.sums import show_summary
+from graveler.cli.table_changes import TableChanges, changes_without_files
 from graveler.cli.terminal import Screen, output, warn
 from graveler.cli.uris import RefURI, Sides, parse_sides
 from graveler.cli.values import change_summary, marked, plain
 from graveler.cli.verbs.changes import Folders, PathPrefix, Summarize
 from graveler.errors import InvalidError
 from graveler.values.paging import items
+from graveler.values.reserved_paths import FILES
 
 if TYPE_CHECKING:
     from graveler.lake.reading.summary import Summary
@@ -59,6 +61,9 @@ def diff(
     summary: Summarize = False,
     stat: Stat = False,
     patch: Patch = False,
+    files: Annotated[
+        bool, typer.Option("--files", help="Show the files of Iceberg tables one by one, not the tables.")
+    ] = False,
     rows: Annotated[
         str | None,
         typer.Option("--rows", metavar="PATH", help="Compare the rows of a table: a file, a folder, or a pattern."),
@@ -82,6 +87,9 @@ def diff(
     Between two refs, uncommitted changes are not included. With a PATH alone, or with nothing, it shows the uncommitted changes
     of a branch, as `graveler status` does.
 
+    An Iceberg table is one line: rows and files that were added and removed, and the columns that changed. With --files, --stat,
+    --patch or --folders its files are objects like others.
+
     With --rows, compare the rows of a table in Parquet, CSV or JSON: whole rows, which are added or removed; with --key, rows
     with equal keys are one row, which may have changed. Needs pip install 'graveler[sql]'.
 
@@ -102,7 +110,11 @@ def diff(
       type is added, removed, changed or prefix_changed;
       before and after are objects as in `stat`, or null. With --patch, also
       patch: a text, or null if an object is binary or larger than 256 KiB,
-      or too many lines differ.
+      or too many lines differ. An Iceberg table also has table: {name, files,
+      columns, properties}; files is {added_files, added_rows, removed_files,
+      removed_rows, added_delete_files, added_deletes, removed_delete_files,
+      removed_deletes}, or null if manifests are gone; columns are {before,
+      after}, properties names.
       With --summary, a line {type, path, added, added_bytes, removed,
       removed_bytes, changed, changed_bytes_before, changed_bytes_after} for
       each folder (type prefix), objects in none (direct), and all (total).
@@ -152,14 +164,19 @@ def diff(
         totals = comparison.summary(prefix=folder, delimiter=cut)
         show_summary(output(as_json=as_json), totals, folder, comparison.nothing)
         return
-    changes = (
-        _changes_at(comparison.page, sides.path, cut) if sides.path else _changes_below(comparison.page, prefix, cut)
-    )
+    folds = not (files or folders or stat or patch or sides.path or prefix.startswith(FILES.decode()))
+    if folds:
+        changes = changes_without_files(comparison.page, prefix)
+    elif sides.path:
+        changes = _changes_at(comparison.page, sides.path, cut)
+    else:
+        changes = _changes_below(comparison.page, prefix, cut)
     start = next(changes, None)
     patches = patches_of(repository, comparison.base(), comparison.after) if patch and start is not None else None
     with paged(direct=no_pager, as_json=as_json) as screen:
         whole = () if start is None else chain((start,), changes)
-        show_changes(screen, whole, comparison.nothing, stat=stat, patches=patches)
+        tables = TableChanges(repository, comparison.base, comparison.after) if folds else None
+        show_changes(screen, whole, comparison.nothing, stat=stat, patches=patches, tables=tables)
     if start is None and sides.may_be_ref:
         _warn_of_ref(repository, sides)
 

@@ -75,6 +75,18 @@ def relation_of(key: bytes) -> tuple[Identifier, Relation] | None:
     return None
 
 
+def parse_table(text: str) -> Identifier:
+    """Return the table that a text names: ``shop.orders``, or the path of its entry, ``_iceberg/shop/orders.table``, for names
+    with dots. :class:`InvalidError` for any other text."""
+    relation = relation_of(text.encode(errors="surrogatepass")) if text.startswith(RESERVED.decode()) else None
+    if relation is not None and relation[1] == "table":
+        return relation[0]
+    *namespace, name = text.split(".")
+    if not namespace or not all((*namespace, name)):
+        raise InvalidError(f"{text!r} is not the name of a table; write its namespace and its name, as in shop.orders")
+    return Identifier(tuple(namespace), name)
+
+
 def namespace_of(key: bytes) -> tuple[str, ...] | None:
     """Return the namespace whose entry has this key; None for any other key."""
     if not key.startswith(RESERVED) or key.startswith(FILES) or not key.endswith(NAMESPACE.encode()):

@@ -73,7 +73,7 @@ def links(
     """
     named: dict[bytes, tuple[str, NamedFile]] = {}
     for file in files:
-        place, address = _place(folder, path, file.location)
+        place, address = link_place(folder, path, file.location)
         named[encode_key(place)] = address, file
     keys = sorted(named)
     new = [(key, *named[key]) for key, packed in zip(keys, tree.get_many(keys), strict=True) if packed is None]
@@ -84,8 +84,8 @@ def links(
     }
 
 
-def _place(folder: TableFolder, path: str, location: str) -> tuple[str, str]:
-    """Return the path of a file's link, and the file's address as clients know it."""
+def link_place(folder: TableFolder, path: str, location: str) -> tuple[str, str]:
+    """Return the path of a file's link below ``path``, and the file's location in its usual form. No request."""
     below, address = folder.path_of(location), normal_location(location)
     if below is not None:
         return path + below, address

@@ -1,0 +1,199 @@
+"""The verbs for Iceberg tables."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graveler.cli import completion
+from graveler.cli.commands import Commands
+from graveler.cli.exits import ExitCode
+from graveler.cli.locations import open_repository
+from graveler.cli.options import AsJson, LakeOption
+from graveler.cli.pager import NoPager, paged
+from graveler.cli.terminal import Screen, output
+from graveler.cli.uris import parse_ref
+from graveler.cli.values import SHORT, commit_json, count, first_line, human_size, moment
+
+if TYPE_CHECKING:
+    from graveler.sdk.iceberg_tables import Table, Tables, TableVersion
+
+app = Commands(help="Show, check and tidy Iceberg tables.")
+
+Ref = Annotated[str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)]
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="Its namespace and its name, as shop.orders.")]
+
+
+@app.command("ls")
+def list_(
+    ref: Ref,
+    namespace: Annotated[
+        str, typer.Argument(metavar="NAMESPACE", help="Only its tables, and those of namespaces below it.")
+    ] = "",
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the Iceberg tables of a ref.
+
+    \b
+    Examples:
+      graveler table ls lakefs://quickstart/main
+      graveler table ls lakefs://quickstart/v1 shop
+
+    \b
+    JSON: a line {name, uuid, snapshot_id, path, changed} for each;
+      snapshot_id is null for a table without rows so far.
+    """
+    screen = output(as_json=as_json)
+    for table in _tables(lake, ref).list(namespace):
+        when = screen.paint(moment(table.entry.mtime), "dim")
+        screen.answer(
+            {
+                "name": table.name,
+                "uuid": table.uuid,
+                "snapshot_id": table.snapshot_id,
+                "path": table.entry.path,
+                "changed": table.entry.mtime,
+            },
+            f"{when}  {screen.safe(table.name)}",
+        )
+
+
+@app.command()
+def show(ref: Ref, name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
+    """Show an Iceberg table: its columns, partitions, snapshot and size.
+
+    \b
+    Example:
+      graveler table show lakefs://quickstart/main shop.orders
+
+    \b
+    JSON: one document {name, commit_id, path, rows, files, delete_files,
+      size, metadata}; metadata is the table's, as Iceberg specifies it. A
+      number is null if the snapshot does not state it.
+    """
+    table = _tables(lake, ref).load(name)
+    screen = output(as_json=as_json)
+    totals = {key: table.total(total) for key, total in _TOTALS.items()}
+    screen.answer(
+        {
+            "name": table.name,
+            "commit_id": table.commit_id,
+            "path": table.entry.path,
+            **totals,
+            "metadata": table.metadata,
+        },
+        *screen.fields(dict(_fields(table, totals))),
+    )
+
+
+@app.command()
+def history(
+    ref: Ref,
+    name: Name,
+    limit: Annotated[
+        int | None, typer.Option("--number", "-n", metavar="N", min=1, help="Show at most N commits.")
+    ] = None,
+    no_pager: NoPager = False,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the commits that changed an Iceberg table, and the snapshots that came with each.
+
+    Follows the first parent of merges, so a merge is one commit. A snapshot that has expired in the table is not shown; its
+    commit still has it.
+
+    \b
+    Examples:
+      graveler table history lakefs://quickstart/main shop.orders
+      graveler table history lakefs://quickstart/main shop.orders -n 3 --json
+
+    \b
+    JSON: a line {commit, snapshot_id, snapshots} for each commit, the newest
+      first: commit as in `commit`, snapshot_id the table's current one there,
+      snapshots those that came with it, as in the table's metadata.
+    """
+    versions = _tables(lake, ref).history(name)
+    with paged(direct=no_pager, as_json=as_json) as screen:
+        for index, version in enumerate(versions):
+            if index == limit:
+                return
+            document = {
+                "commit": commit_json(version.commit),
+                "snapshot_id": version.snapshot_id,
+                "snapshots": list(version.snapshots),
+            }
+            screen.answer(document, *_version_lines(screen, version))
+
+
+@app.command()
+def check(ref: Ref, name: Name, lake: LakeOption = None, as_json: AsJson = False) -> None:
+    """Check an Iceberg table: that it follows the table specification, and that no file is missing.
+
+    Reads all manifests of the table, and one byte of each of its files. The exit code is 8 if anything is wrong. `graveler fsck`
+    checks a whole repository, but does not look into tables.
+
+    \b
+    Example:
+      graveler table check lakefs://quickstart/main shop.orders
+
+    \b
+    JSON: a line {place, problem} for each rule that the table does not follow.
+    """
+    violations = _tables(lake, ref).load(name).check()
+    screen = output(as_json=as_json)
+    for violation in violations:
+        screen.answer(violation._asdict(), screen.safe(str(violation)))
+    screen.note(screen.paint(f"{count(len(violations), 'problem')} found" if violations else "nothing is wrong", "dim"))
+    if violations:
+        raise typer.Exit(ExitCode.CORRUPT)
+
+
+_TOTALS = {"rows": "records", "files": "data-files", "delete_files": "delete-files", "size": "files-size"}
+"""Totals of a snapshot's summary, by their names here."""
+
+
+def _tables(lake: LakeOption, ref: str) -> "Tables":
+    from graveler.sdk.iceberg_tables import Tables  # not for the help
+
+    uri = parse_ref(ref)
+    return Tables(open_repository(lake, uri.repository), uri.ref)
+
+
+def _fields(table: "Table", totals: dict[str, int | None]) -> Iterator[tuple[str, str]]:
+    from graveler.table_format.column_types import type_text
+    from graveler.table_format.schema_rules import columns
+    from graveler.table_format.table_metadata import current_schema, default_spec
+
+    metadata, snapshot = table.metadata, table.snapshot
+    yield "table", table.name
+    yield "commit", table.commit_id[:SHORT]
+    yield "location", metadata["location"]
+    yield "format version", str(metadata["format-version"])
+    for column in columns(current_schema(metadata)):
+        required = " required" if column.required else ""
+        yield f"column {column.name}", f"{type_text(column.type)}{required}"
+    fields = default_spec(metadata)["fields"]
+    yield "partitioned by", ", ".join(f"{field['name']} ({field['transform']})" for field in fields) or "nothing"
+    yield "snapshot", "none" if snapshot is None else _snapshot_text(snapshot)
+    yield "snapshots", f"{len(metadata['snapshots']):,}"
+    for name, total in totals.items():
+        text = "unknown" if total is None else human_size(total) if name == "size" else f"{total:,}"
+        yield name.replace("_", " "), text
+
+
+def _version_lines(screen: Screen, version: "TableVersion") -> Iterator[str]:
+    commit = version.commit
+    head = screen.paint(commit.id[:SHORT], "yellow")
+    yield f"{head}  {screen.paint(moment(commit.created), 'dim')}  {screen.safe(first_line(commit.message))}".rstrip()
+    for snapshot in version.snapshots:
+        yield f"    snapshot {_snapshot_text(snapshot)}"
+
+
+def _snapshot_text(snapshot: dict[str, Any]) -> str:
+    summary = snapshot.get("summary") or {}
+    rows = [f"{sign}{summary[name]} rows" for sign, name in _ROWS if int(summary.get(name, 0))]
+    return " ".join([str(snapshot["snapshot-id"]), str(summary.get("operation", "")), *rows]).rstrip()
+
+
+_ROWS = (("+", "added-records"), ("-", "deleted-records"))

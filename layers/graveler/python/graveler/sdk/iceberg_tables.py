@@ -1,0 +1,238 @@
+"""Iceberg tables of a ref: their states, their history by commits, and a check of one.
+
+All of it reads the repository as any client may: the entry of a table is its metadata file, and its other files are linked in the
+same tree. So it works in this process and behind servers alike.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from graveler.errors import NotFoundError, ObjectNotFoundError
+from graveler.lake.iceberg.catalog_errors import RelationNotFoundError
+from graveler.lake.iceberg.catalog_paths import entries_prefix, parse_table, relation_key, relation_of
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD, link_place
+from graveler.lake.iceberg.table_folders import TableFolder
+from graveler.lake.iceberg.table_states import SNAPSHOT_FIELD, UUID_FIELD
+from graveler.model import Commit, CommitID, CommonPrefix, ObjectEntry
+from graveler.table_format.file_locations import normal_location
+from graveler.table_format.merge_results import TableState
+from graveler.table_format.plain_documents import Document
+from graveler.table_format.reached_files import reached_files
+from graveler.table_format.spec_check import Violation, check_table
+from graveler.table_format.table_differences import TableDifference, table_difference
+from graveler.table_format.table_metadata import read_table, snapshot_by_id
+from graveler.values.paging import items
+from graveler.values.reserved_paths import FILES, is_table
+
+if TYPE_CHECKING:
+    from graveler.remote.any_repository import AnyRepository
+
+_PAGE: Final = 1000
+_BEHIND_FILES: Final = FILES.decode()[:-1] + "0"
+"""A path behind those of the files of tables, and before all entries."""
+
+
+class Table:
+    """A table as it is at a commit."""
+
+    def __init__(self, repository: "AnyRepository", commit_id: str, entry: ObjectEntry) -> None:
+        self._repository = repository
+        self._document: Document | None = None
+        self.commit_id = commit_id
+        """The commit."""
+        self.entry = entry
+        """The table's entry: its metadata file."""
+
+    @property
+    def name(self) -> str:
+        """The levels of its namespace and its name, with dots."""
+        return table_name(self.entry.path)
+
+    @property
+    def uuid(self) -> str:
+        """Its UUID."""
+        return self.entry.metadata.get(UUID_FIELD, "")
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The ID of its current snapshot; None without one."""
+        text = self.entry.metadata.get(SNAPSHOT_FIELD)
+        return None if text is None else int(text)
+
+    @property
+    def metadata(self) -> Document:
+        """Its metadata document. One object read, at the first time."""
+        if self._document is None:
+            data = b"".join(self._repository.bytes_in(self.commit_id, self.entry))
+            self._document = read_table(data, self.entry.path, stored=True)
+        return self._document
+
+    @property
+    def snapshot(self) -> Document | None:
+        """Its current snapshot; None without one."""
+        return None if self.snapshot_id is None else snapshot_by_id(self.metadata, self.snapshot_id)
+
+    @property
+    def state(self) -> TableState:
+        """The table for :mod:`graveler.table_format`."""
+        return TableState(self.metadata, self.entry.address)
+
+    def total(self, name: str) -> int | None:
+        """Return a total of the current snapshot, such as ``records``; 0 without a snapshot, None if it does not state it."""
+        if self.snapshot is None:
+            return 0
+        text = (self.snapshot.get("summary") or {}).get(f"total-{name}")
+        return int(text) if text is not None else None
+
+    def path_of(self, location: str) -> str:
+        """Return the path in the tree under which a file of the table is linked. No request."""
+        folder = TableFolder("", normal_location(self.metadata["location"]).rstrip("/"))
+        return link_place(folder, self.entry.metadata[FOLDER_FIELD], location)[0]
+
+    def read_file(self, location: str) -> bytes:
+        """Return the bytes of a file of the table. One lookup, one object read. :class:`NotFoundError`."""
+        return self._repository.read(self.commit_id, self.path_of(location))
+
+    def check(self) -> list[Violation]:
+        """Return the rules that the table does not follow: those of the table specification, and that every file that its
+        metadata reaches is linked, and exists with the size that is stated. All of its manifests are read, and one byte of each
+        file."""
+        violations = check_table(self.metadata, self.read_file)
+        try:
+            reached = reached_files(self.metadata, self.read_file)
+        except NotFoundError:  # one that the check has reported
+            return violations
+        paths = {self.path_of(file.location): file for file in reached.values()}
+        names = sorted(paths)
+        for start in range(0, len(names), _PAGE):
+            part = names[start : start + _PAGE]
+            for path, link in zip(part, self._repository.stat_many(self.commit_id, part), strict=True):
+                if problem := self._problem(link, paths[path].size):
+                    violations.append(Violation(f"file {paths[path].location}", problem))
+        return violations
+
+    def _problem(self, link: ObjectEntry | None, size: int | None) -> str:
+        if link is None:
+            return "it is not in the tree"
+        if size is not None and link.size != size:
+            return f"it has {link.size:,} bytes, and the metadata states {size:,}"
+        try:
+            for _ in self._repository.bytes_in(self.commit_id, link, 0, 1):
+                pass
+        except NotFoundError:
+            return "it is in the tree, but does not exist any more"
+        return ""
+
+
+class TableVersion(Struct, frozen=True):
+    """A commit that changed a table: the table's current snapshot there, and the ``snapshots`` that came with the commit, the
+    newest first, as far as the table's metadata has them. None is a commit without the table."""
+
+    commit: Commit
+    snapshot_id: int | None
+    snapshots: tuple[Document, ...] = ()
+
+
+class Tables:
+    """The Iceberg tables of a ref. Names are written ``shop.orders``; one with a dot in a level as its path,
+    ``_iceberg/shop/or.ders.table``."""
+
+    def __init__(self, repository: "AnyRepository", ref: str) -> None:
+        self._repository = repository
+        self._ref = ref
+
+    def list(self, namespace: str = "") -> Iterator[Table]:
+        """Yield the tables of the ref's commit, by path: those of a namespace and of the namespaces below it, or all. Cost: that
+        of a listing of their entries."""
+        commit_id = self._commit_id()
+        prefix = entries_prefix(namespace.split(".") if namespace else ()).decode()
+        after = "" if namespace else _BEHIND_FILES
+        pages = items(
+            lambda position: self._repository.list_objects(commit_id, prefix=prefix, after=position, amount=_PAGE),
+            after=after,
+        )
+        for entry in pages:
+            if not isinstance(entry, CommonPrefix) and is_table_path(entry.path):
+                yield Table(self._repository, commit_id, entry)
+
+    def load(self, name: str) -> Table:
+        """Return a table as it is at the ref's commit. Resolving the ref, one lookup. :class:`RelationNotFoundError`,
+        :class:`InvalidError`."""
+        commit_id = self._commit_id()
+        table = parse_table(name)
+        try:
+            entry = self._repository.stat(commit_id, relation_key(table, "table").decode())
+        except ObjectNotFoundError:
+            raise RelationNotFoundError("table", str(table), self._ref) from None
+        return Table(self._repository, commit_id, entry)
+
+    def history(self, name: str) -> Iterator[TableVersion]:
+        """Yield the commits that changed a table, the newest first, with the snapshots that each of them brought.
+
+        The commits are those of the ref itself that changed the table's entry under this name: a merge is one of them. Cost: that
+        of a log of its path, and one lookup for each commit. Errors as of :meth:`load`.
+        """
+        table = self.load(name)
+        commit_id = table.commit_id
+        path = table.entry.path
+        by_id = {snapshot["snapshot-id"]: snapshot for snapshot in table.metadata["snapshots"]}
+        commits = items(
+            lambda after: self._repository.log(
+                commit_id, after=CommitID(after) if after else None, amount=_PAGE, first_parent=True, paths=(path,)
+            )
+        )
+        newer: TableVersion | None = None
+        for commit in commits:
+            entry = self._repository.stat_many(commit.id, (path,))[0]
+            version = TableVersion(
+                commit, None if entry is None else Table(self._repository, commit.id, entry).snapshot_id
+            )
+            if newer is not None:
+                yield _with_snapshots(newer, version.snapshot_id, by_id)
+            newer = version
+        if newer is not None:
+            yield _with_snapshots(newer, None, by_id)
+
+    def _commit_id(self) -> CommitID:
+        return self._repository.commit_of(self._ref).id
+
+
+def compare_tables(before: Table | None, after: Table | None) -> TableDifference:
+    """Return what turns a table of one ref into that of another; None, of at most one of them, is a table that does not exist
+    there. Its metadata at both, two manifest lists, and the manifests that differ are read."""
+    sides = [table for table in (after, before) if table is not None]
+
+    def read_file(location: str) -> bytes:
+        for table in sides[:-1]:
+            with suppress(NotFoundError):
+                return table.read_file(location)
+        return sides[-1].read_file(location)
+
+    states = [None if table is None else table.state for table in (before, after)]
+    return table_difference(states[0], states[1], read_file)
+
+
+def is_table_path(path: str) -> bool:
+    """Return whether a path is the entry of a table."""
+    return is_table(path.encode())
+
+
+def table_name(path: str) -> str:
+    """Return the name of the table whose entry has this path."""
+    relation = relation_of(path.encode())
+    assert relation is not None
+    return str(relation[0])
+
+
+def _with_snapshots(version: TableVersion, older_id: int | None, by_id: Mapping[int, Document]) -> TableVersion:
+    """Return a version with the snapshots since the older one."""
+    snapshots: list[Document] = []
+    number = version.snapshot_id
+    while number is not None and number != older_id and number in by_id and len(snapshots) < len(by_id):
+        snapshots.append(by_id[number])
+        number = by_id[number].get("parent-snapshot-id")
+    return replace(version, snapshots=tuple(snapshots))

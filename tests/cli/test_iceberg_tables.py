@@ -1,0 +1,157 @@
+"""Iceberg tables on the command line: their list, their history by commits, a check, and their differences."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.types import DoubleType
+
+from graveler.cli.exits import ExitCode
+from tests.cli.support import done, run
+
+MAIN = "lakefs://lake/main"
+
+
+def catalog(ref: str = "main") -> Catalog:
+    """Return the catalog of a ref of repository ``lake``, in this process or at the server that the environment names."""
+    properties = {"py-catalog-impl": "graveler.iceberg.Catalog"}
+    if url := os.environ.get("GRAVELER_ENDPOINT"):
+        key_id, secret = os.environ["GRAVELER_ACCESS_KEY_ID"], os.environ["GRAVELER_SECRET_ACCESS_KEY"]
+        properties = {
+            "type": "rest",
+            "uri": f"{url}/iceberg",
+            "credential": f"{key_id}:{secret}",
+            "oauth2-server-uri": f"{url}/iceberg/v1/oauth/tokens",
+        }
+    return load_catalog("test", warehouse=f"lake@{ref}", **properties)
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def append(ref: str, *ids: int) -> None:
+    catalog(ref).load_table("shop.orders").append(rows(*ids))
+
+
+@pytest.fixture
+def orders(lake: Path) -> None:
+    """The table shop.orders with two rows on main, and a third one on dev."""
+    main = catalog()
+    main.create_namespace("shop")
+    main.create_table("shop.orders", rows().schema).append(rows(1, 2))
+    done("branch", "create", "lakefs://lake/dev", "main")
+    append("dev", 3)
+
+
+def history(ref: str = "main") -> list[Any]:
+    return done("table", "history", f"lakefs://lake/{ref}", "shop.orders", "--json").lines
+
+
+@pytest.mark.usefixtures("orders")
+def test_tables_are_listed_and_shown() -> None:
+    (table,) = done("table", "ls", MAIN, "--json").lines
+    assert (table["name"], table["path"]) == ("shop.orders", "_iceberg/shop/orders.table")
+    assert done("table", "ls", MAIN, "shop").out.endswith("  shop.orders\n")
+    assert done("table", "ls", "lakefs://lake/main~1").out.endswith("  shop.orders\n"), "a table without rows"
+    shown = done("table", "show", "lakefs://lake/dev", "shop.orders", "--json").json
+    assert (shown["rows"], shown["files"], shown["delete_files"]) == (3, 2, 0)
+    assert (shown["metadata"]["table-uuid"], shown["path"]) == (table["uuid"], table["path"])
+    assert (
+        done("table", "show", MAIN, table["path"], "--json").json["metadata"]["current-snapshot-id"]
+        == (table["snapshot_id"])
+    )
+    lines = done("table", "show", "lakefs://lake/main~1", "shop.orders").out.splitlines()
+    assert {"column id:       long", "partitioned by:  nothing", "rows:            0", "snapshot:        none"} <= {
+        *lines
+    }
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_table_that_is_not_there_is_refused_in_words() -> None:
+    refused = run("table", "show", MAIN, "shop.none")
+    assert (refused.code, "has no table shop.none" in refused.err) == (ExitCode.NOT_FOUND, True), refused
+    refused = run("table", "check", MAIN, "orders")
+    assert (refused.code, "as in shop.orders" in refused.err) == (ExitCode.INVALID, True), refused
+
+
+@pytest.mark.usefixtures("orders")
+def test_history_has_the_commit_of_each_snapshot() -> None:
+    append("main", 4)
+    done("merge", "lakefs://lake/dev", "main")
+    merged, second, initial, created = history()
+    assert [version["commit"]["message"] for version in (merged, second, initial, created)] == [
+        "Merge 'dev' into 'main'",
+        "Change table shop.orders",
+        "Change table shop.orders",
+        "Create table shop.orders",
+    ]
+    for version in (merged, second, initial):
+        assert [snapshot["snapshot-id"] for snapshot in version["snapshots"]] == [version["snapshot_id"]]
+        at_commit = done("table", "ls", f"lakefs://lake/{version['commit']['id']}", "--json").json
+        assert at_commit["snapshot_id"] == version["snapshot_id"]
+    assert (created["snapshot_id"], created["snapshots"]) == (None, [])
+    lines = done("table", "history", MAIN, "shop.orders", "-n", "1").out.splitlines()
+    assert lines[1:] == [f"    snapshot {merged['snapshot_id']} append +1 rows"]
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_commit_has_all_snapshots_of_a_transaction() -> None:
+    with catalog().load_table("shop.orders").transaction() as transaction:
+        transaction.append(rows(5))
+        transaction.append(rows(6))
+    assert [len(version["snapshots"]) for version in history()] == [2, 1, 0]
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_table_is_checked() -> None:
+    assert done("table", "check", "lakefs://lake/dev", "shop.orders").out == "nothing is wrong\n"
+    assert done("table", "check", MAIN, "shop.orders", "--json").lines == []
+
+
+def test_a_file_that_does_not_exist_is_a_problem(orders: None, lake: Path) -> None:
+    linked = run("ls", "-r", "lakefs://lake/main/_iceberg/.files/", "--json").lines
+    address = next(link["address"] for link in linked if link["path"].endswith(".parquet"))
+    next((lake / "objects").rglob(address.rpartition("/")[2])).unlink()
+    checked = run("table", "check", MAIN, "shop.orders", "--json")
+    assert (checked.code, [problem["problem"] for problem in checked.lines]) == (
+        ExitCode.CORRUPT,
+        ["it is in the tree, but does not exist any more"],
+    )
+    assert run("table", "check", MAIN, "shop.orders").out.endswith("1 problem found\n")
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_difference_of_tables_is_one_line() -> None:
+    with catalog("dev").load_table("shop.orders").update_schema() as update:
+        update.add_column("amount", DoubleType())
+    catalog("dev").load_table("shop.orders").delete("id = 1")
+    done("put", "-", "lakefs://lake/dev/a", stdin=b"1")
+    done("commit", "lakefs://lake/dev", "-m", "More")
+    lines = done("diff", f"{MAIN}..dev").out.splitlines()
+    assert lines == [
+        "~ table shop.orders  +2 rows, -2 rows, +2 files, -1 file, column amount double added",
+        "+ a",
+        "1 added, 1 changed",
+    ]
+    change, _ = done("diff", f"{MAIN}...dev", "--json").lines
+    assert change["table"]["name"] == "shop.orders"
+    assert (change["table"]["files"]["added_rows"], change["table"]["files"]["removed_files"]) == (2, 1)
+    assert change["table"]["columns"] == [{"before": "", "after": "amount double"}]
+    paths = [change["path"] for change in done("diff", f"{MAIN}..dev", "--files", "--json").lines]
+    assert len([path for path in paths if path.startswith("_iceberg/.files/")]) > 4
+    assert paths[-2:] == ["_iceberg/shop/orders.table", "a"]
+
+
+@pytest.mark.usefixtures("orders")
+def test_new_and_dropped_tables_are_lines_too() -> None:
+    start = done("log", MAIN, "--json").lines[-1]["id"]
+    assert done("diff", f"lakefs://lake/{start}..main").out.splitlines() == [
+        "+ namespace shop",
+        "+ table shop.orders  +2 rows, +1 file",
+        "2 added",
+    ]
+    assert done("diff", f"{MAIN}..{start}").out.splitlines()[1] == "- table shop.orders  -2 rows, -1 file"
