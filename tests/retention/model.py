@@ -29,12 +29,16 @@ RULES: Final[tuple[str, ...]] = (
     "look_again",  # after noting it, the copier looks whether the source is still there
     "no_own_import",  # an object that was uploaded to the repository is not taken over from a listing
     "new_etag",  # a range that is put again has another ETag than before
+    "table_grace",  # a file of a table gets old after a grace of its own, which is longer
+    "table_age",  # a table's commit refuses a file older than half of that
 )
 
 GRACE: Final = 2
 """Ticks. What is counted in whole ticks is surely this old only after one more."""
 
 OLD: Final = GRACE + 1
+TABLE_GRACE: Final = 4
+TABLE_OLD: Final = TABLE_GRACE + 1
 SLOTS: Final = ("b", "a")
 """Staged slots, one of each branch, in the order in which a mark reads them: against the copier's."""
 REFS: Final = ("b", "a", "t")
@@ -211,6 +215,17 @@ class Search:
         else:
             yield changed(me, step="done"), self._stage(state, "b", "Y")
 
+    def _table(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
+        """Writes the file ``T`` of a table, for as long as it takes, and then commits it: looks at it, and publishes."""
+        if me.step == "start":
+            yield changed(me, step="look", began=self.last, memory=(state.tick,)), self._put(state, "T")
+        elif me.step == "look":
+            is_young = state.tick <= int(str(me.memory[0])) + TABLE_GRACE // 2 or "table_age" not in self.rules
+            is_good = is_young and "T" in dict(state.files)
+            yield changed(me, step="publish" if is_good else "done", began=state.tick), state
+        else:
+            yield changed(me, step="done"), self._publish(state, "b", "c6", frozenset("T"))
+
     def _tag(self, state: State, me: Process) -> Iterator[tuple[Process, State]]:
         """Names the old commit, whatever it was reachable from."""
         yield changed(me, step="done"), self._point(state, "t", "c0")
@@ -334,7 +349,8 @@ class Search:
             if name in reached and commit.expired is not None:
                 todo.append(("revive", name, commit.expired))
         for name, file in state.files:
-            if name not in live and (file.put <= began - OLD or "young_files_stay" not in self.rules):
+            age = TABLE_OLD if name == "T" and "table_grace" in self.rules else OLD
+            if name not in live and (file.put <= began - age or "young_files_stay" not in self.rules):
                 todo.append(("sweep", name, file.etag))
         return (*todo, *dead)
 
@@ -427,6 +443,7 @@ CASES: Final = {
     "tag, untag": Case(("tag", "untag"), collectors=2, refs={"a": "c1", "b": "c1", "t": "c0"}),
     "merge": Case(("merge",), collectors=2),
     "import": Case(("import",), collectors=2),
+    "table": Case(("table",), ticks=TABLE_OLD + GRACE),
     "branch, drop": Case(("branch", "drop"), collectors=2, refs={"a": "c0"}),
     "rename, drop": Case(("rename", "drop"), collectors=2, refs={"a": "c0"}),
 }

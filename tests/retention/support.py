@@ -54,7 +54,7 @@ def write(repository: OpenRepository, branch: str, **objects: str) -> CommitID:
 
 def contents(repository: OpenRepository, ref: str) -> dict[str, str]:
     """All objects of a ref, read."""
-    return {entry.path: repository.read(ref, entry.path).decode() for entry in repository.objects(ref)}
+    return {entry.path: repository.read(ref, entry.path).decode(errors="replace") for entry in repository.objects(ref)}
 
 
 def keys(world: World, prefix: str) -> set[str]:

@@ -271,7 +271,7 @@ def test_notes_that_cannot_be_used_count_as_none(damage: str) -> None:
     data = history.objects.get(STATE)
     content = msgspec.msgpack.decode(data[DIGEST:])
     changed = {
-        "version": msgspec.msgpack.encode({**content, "version": 4}),
+        "version": msgspec.msgpack.encode({**content, "version": 5}),
         "cut": msgspec.msgpack.encode({**content, "range_names": content["range_names"][48:]}),
         "empty": b"",
         "other": msgspec.msgpack.encode({**content, "range_numbers": bytes(len(content["range_numbers"]))}),

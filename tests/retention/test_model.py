@@ -6,7 +6,7 @@ import pytest
 
 from tests.retention.model import CASES, RULES
 
-SHORT = ("copy, delete", "rename", "commit", "tag", "tag, untag", "merge", "import")
+SHORT = ("copy, delete", "rename", "commit", "tag", "tag, untag", "merge", "import", "table")
 """Cases of less than 50,000 states."""
 NEEDED = {
     "young_files_stay": "upload",
@@ -23,6 +23,8 @@ NEEDED = {
     "look_again": "copy, delete",
     "no_own_import": "import",
     "new_etag": "build",
+    "table_grace": "table",
+    "table_age": "table",
 }
 """In which case a rule is missed."""
 

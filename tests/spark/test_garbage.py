@@ -12,12 +12,13 @@ from pyspark.sql import SparkSession
 
 from graveler.errors import CorruptError, GravelerError, NoChangesError
 from graveler.lake.lake import Lake
+from graveler.lake.objects.issued_addresses import TableFolders
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.opening.location import AwsLake, open_at
 from graveler.model import RetentionRules
 from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
-from graveler.retention.live_listing import Comparison, ListingInterval, Unknown, candidates, intervals
+from graveler.retention.live_listing import Comparison, Horizon, ListingInterval, Unknown, candidates, intervals
 from graveler.retention.marks import write_names
 from graveler.retention.runs import Mode, Summary
 from graveler.spark.garbage_tasks import SparkEngine
@@ -212,7 +213,8 @@ def test_intervals_together_find_what_one_listing_does(amount: int) -> None:
     for number in range(3):
         files.append(f"rows-{number}")
         write_names(objects, iter(sorted(needed[number::3])), number, files[-1])
-    work = Comparison(objects, tuple(files), b"\1\0\1", objects.head("zzz").modified + 1)
+    now = objects.head("zzz").modified + 1
+    work = Comparison(objects, tuple(files), b"\1\0\1", Horizon(now, now, TableFolders(b"key")))
 
     def found(interval: ListingInterval, unknown: Unknown) -> list[str]:
         return [c.key for c in candidates(work, interval, iter(()), unknown, lambda _: None)]

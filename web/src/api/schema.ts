@@ -4057,7 +4057,7 @@ export interface components {
          * @description The kind of a file.
          * @enum {unknown}
          */
-        Kind: "commit record" | "file of an operation" | "metarange" | "object" | "old run" | "quarantined file" | "range" | "unfinished dump" | "unfinished upload";
+        Kind: "commit record" | "file of a table" | "file of an operation" | "metarange" | "object" | "old run" | "quarantined file" | "range" | "unfinished dump" | "unfinished upload";
         /**
          * Lack
          * @description A requirement of a rule that a commit does not fulfil. ``requirement`` is one of ``status``, ``approvals``,

@@ -12,6 +12,8 @@ from graveler.system.retries import Retries
 
 GRACE: Final = 86_400.0
 """The grace period in seconds: garbage collection leaves younger files alone."""
+TABLE_GRACE: Final = 7 * 86_400.0
+"""The same for files in the folders of tables, which a job may write for days before it commits them."""
 
 _MONOTONIC: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 

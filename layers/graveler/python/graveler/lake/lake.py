@@ -23,7 +23,7 @@ from graveler.history.commits import CommitStore, encode_commit, new_commit
 from graveler.history.names import check_branch, check_repository
 from graveler.history.reflog import Event
 from graveler.history.refs import BranchState, Refs
-from graveler.lake.clock import GRACE, Clock, SystemClock
+from graveler.lake.clock import GRACE, TABLE_GRACE, Clock, SystemClock
 from graveler.lake.deadline import SKEW
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.opening.lake_parts import Surroundings, TreeSettings
@@ -85,9 +85,9 @@ class Lake:
 
     ``tables`` also holds items of the rooms above. ``outside`` returns the object store and the key there of an address outside
     of a repository's namespace. ``grace`` is the grace period (seconds) during which garbage collection leaves young files alone;
-    ``skew`` is the largest difference (seconds) between clocks. Both must be the same for every process of the lake. From its
-    next token on, a branch spreads its uncommitted changes over ``staging_shards`` partitions of the table (1 to 64), for tables
-    with limits per partition.
+    ``table_grace`` is the same for files in the folders of tables; ``skew`` is the largest difference (seconds) between clocks.
+    All of these must be the same for every process of the lake. From its next token on, a branch spreads its uncommitted changes
+    over ``staging_shards`` partitions of the table (1 to 64), for tables with limits per partition.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class Lake:
         surroundings: Surroundings | None = None,
         outside: Callable[[str], tuple[Objects, str]] = locate,
         grace: float = GRACE,
+        table_grace: float = TABLE_GRACE,
         skew: float = SKEW,
         staging_shards: int = 1,
     ) -> None:
@@ -110,6 +111,7 @@ class Lake:
         self.leases = LeaseWatch(self.clock)
         self._trees = trees or TreeSettings()
         self.grace = grace
+        self.table_grace = max(grace, table_grace)
         self.skew = skew
         self._outside = outside
         self._staging_shards = staging_shards
@@ -458,6 +460,7 @@ class Lake:
                 self._outside,
                 self.grace,
                 self.skew,
+                table_grace=self.table_grace,
                 leases=self.leases,
                 staging_shards=self._staging_shards,
                 rendered=rendered,

@@ -11,7 +11,7 @@ from graveler.history.commits import CommitStore
 from graveler.history.expressions import Resolved
 from graveler.history.reflog import RefLog
 from graveler.history.refs import Refs
-from graveler.lake.clock import GRACE, Clock
+from graveler.lake.clock import GRACE, TABLE_GRACE, Clock
 from graveler.lake.deadline import SKEW, Deadlines
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.issued_addresses import DataNames
@@ -60,7 +60,8 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
     """The parts of one repository: adapters, and the stores of its items and files. Reading needs all of them too. Safe to share
     between threads.
 
-    ``grace`` is the grace period (seconds) of garbage collection, ``skew`` the largest difference between clocks (seconds).
+    ``grace`` is the grace period (seconds) of garbage collection, ``table_grace`` that of files of tables, ``skew`` the largest
+    difference between clocks (seconds).
     ``leases`` is what this process has seen of the lake's leases; ``cached_tree_files`` are the files of its trees as a cache has
     them."""
 
@@ -72,6 +73,7 @@ class RepositoryParts(Struct, frozen=True, kw_only=True):
     leases: LeaseWatch
     grace: float
     skew: float
+    table_grace: float
     codec: RecordCodec
     renderer: Renderer
     trees: Trees
@@ -194,6 +196,7 @@ def open_parts(
     grace: float = GRACE,
     skew: float = SKEW,
     *,
+    table_grace: float = TABLE_GRACE,
     leases: LeaseWatch,
     staging_shards: int = 1,
     rendered: Notes | None = None,
@@ -263,6 +266,7 @@ def open_parts(
         leases=leases,
         grace=grace,
         skew=skew,
+        table_grace=table_grace,
         codec=codec,
         renderer=Renderer(repository.namespace, rendered, require_cached=require_cached),
         trees=trees,

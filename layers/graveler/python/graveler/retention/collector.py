@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError, PreconditionError
 from graveler.history.refs import Refs
-from graveler.lake.clock import GRACE, Clock
+from graveler.lake.clock import GRACE, TABLE_GRACE, Clock
 from graveler.lake.deadline import SKEW
 from graveler.lake.gates.candidates import Candidates
 from graveler.lake.gates.statuses import Statuses
 from graveler.lake.leases import LeaseWatch
 from graveler.lake.objects.collector_state import set_collected
+from graveler.lake.objects.issued_addresses import TableFolders
 from graveler.lake.objects.upload_records import UploadRecords
 from graveler.lake.opening.repositories import MARKER, Repositories, check_same, repository_key
 from graveler.model import CommitID, MetarangeName, Repository
@@ -23,7 +24,7 @@ from graveler.retention.ended_candidates import end_overdue_candidates
 from graveler.retention.engine import Engine, InProcess, write_chunks
 from graveler.retention.expiry import Expiry
 from graveler.retention.forecast import look_ahead
-from graveler.retention.live_listing import Comparison, Unknown
+from graveler.retention.live_listing import Comparison, Horizon, Unknown
 from graveler.retention.marks import Marks
 from graveler.retention.metadata_files import INSIDE, Needed, OwnFiles
 from graveler.retention.range_numbers import RangeNumbers
@@ -52,13 +53,15 @@ REPORT_DAYS: Final = 90
 
 
 class Options(Struct, frozen=True):
-    """The settings of a collection. ``grace`` and ``skew`` in seconds; ``mode`` None is quarantine for the first run of a
-    repository, and deletion for later ones. ``quarantine_days`` is how long quarantined files can be restored; ``rate`` the
-    maximum of files removed per second; ``parquet`` whether the report is also written as a Parquet table."""
+    """The settings of a collection. ``grace``, ``table_grace`` (of files in the folders of tables) and ``skew`` in seconds;
+    ``mode`` None is quarantine for the first run of a repository, and deletion for later ones. ``quarantine_days`` is how long
+    quarantined files can be restored; ``rate`` the maximum of files removed per second; ``parquet`` whether the report is also
+    written as a Parquet table."""
 
     mode: Mode | None = None
     grace: float = GRACE
     skew: float = SKEW
+    table_grace: float = TABLE_GRACE
     quarantine_days: float = QUARANTINE_DAYS
     report_days: float = REPORT_DAYS
     rate: float = RATE
@@ -81,7 +84,8 @@ _NOT_THERE: Final = (Outcome.DELETED, Outcome.QUARANTINED, Outcome.GONE)
 
 
 class Collector:
-    """The garbage collector of one repository. ``writers_grace`` and ``writers_skew`` are those of the lake's writers."""
+    """The garbage collector of one repository. ``writers_grace``, ``writers_skew`` and ``writers_table_grace`` are those of the
+    lake's writers; ``folders`` recognises the folders of tables."""
 
     def __init__(
         self,
@@ -91,8 +95,10 @@ class Collector:
         clock: Clock,
         options: Options | None = None,
         *,
+        folders: TableFolders,
         writers_grace: float = GRACE,
         writers_skew: float = SKEW,
+        writers_table_grace: float = TABLE_GRACE,
         leases: LeaseWatch,
         progress: Progress = no_progress,
         engine: Engine | None = None,
@@ -107,7 +113,13 @@ class Collector:
             raise InvalidError(
                 f"a skew of {self._options.skew:g} s is shorter than the lake's, {writers_skew:g} s; choose at least that"
             )
+        if self._options.table_grace < writers_table_grace:
+            raise InvalidError(
+                f"a grace period of {self._options.table_grace:g} s for files of tables is shorter than the lake's, "
+                f"{writers_table_grace:g} s; choose at least that"
+            )
         self._repository = repository
+        self._folders = folders
         self._tables = tables
         self._objects = objects
         self._clock = clock
@@ -184,6 +196,10 @@ class Collector:
             self._options.threads,
         )
 
+    def _horizon(self, began: float) -> Horizon:
+        skew = self._options.skew
+        return Horizon(began - self._options.grace - skew, began - self._options.table_grace - skew, self._folders)
+
     def _make_plan(self, mode: Mode) -> Plan:
         began = self._clock.now()
         horizon = began - self._options.grace - self._options.skew
@@ -206,8 +222,8 @@ class Collector:
             marks = Marks(self._objects)
             data, all_ranges = self._mark_ranges(mark, marks, horizon)
             unknown = Unknown()
-            written = write_chunks(self._runs, run, 0, self._candidates(mark, marks, all_ranges, horizon, unknown))
-            work = Comparison(self._objects, marks.files, marks.alive(data), horizon)
+            written = write_chunks(self._runs, run, 0, self._candidates(mark, marks, all_ranges, began, unknown))
+            work = Comparison(self._objects, marks.files, marks.alive(data), self._horizon(began))
             progress = self._phase("listing objects")
             written.merge(
                 self._engine.compare(work, roots.names.sorted(), run, len(written.numbers), unknown, progress)
@@ -293,27 +309,29 @@ class Collector:
     # Existing files that are not needed
 
     def _candidates(
-        self, mark: _Mark, marks: Marks, ranges: RangeNumbers, horizon: float, unknown: Unknown
+        self, mark: _Mark, marks: Marks, ranges: RangeNumbers, began: float, unknown: Unknown
     ) -> Iterator[Candidate]:
         """Yield all candidates except objects. The own files were listed before; here are two more listings."""
+        horizon = self._horizon(began)
         commits = mark.roots.commits.keys() - mark.forgotten
         metaranges = {mark.roots.commits[cid].metarange for cid in commits}
         needed = Needed(commits, metaranges, lambda name: marks.is_in(name, ranges))
         reported = self._clock.now() - self._options.report_days * DAY
-        yield from mark.files.unneeded(needed, horizon, reported, unknown)
+        yield from mark.files.unneeded(needed, horizon.objects, reported, unknown)
         for stored in self._objects.list():
             if stored.key >= INSIDE:
                 break
             unknown.add(stored)
         yield from self._unfinished(horizon, mark.roots.uploads)
 
-    def _unfinished(self, horizon: float, recorded: frozenset[str]) -> Iterator[Candidate]:
+    def _unfinished(self, horizon: Horizon, recorded: frozenset[str]) -> Iterator[Candidate]:
         """Yield multipart uploads that were never completed, except for those under ``recorded`` keys. What they were for cannot
         be linked any more."""
         try:
             for upload in self._objects.uploads():
-                is_needed = upload.began > horizon or upload.key in recorded
-                if not is_needed and (data_id(upload.key) or upload.key.startswith(INSIDE)):
+                is_own = data_id(upload.key) or upload.key.startswith(INSIDE)
+                oldest = horizon.of(upload.key) if is_own else None
+                if oldest is not None and upload.began <= oldest and upload.key not in recorded:
                     reason = "it was not completed within the grace period"
                     yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, reason)
         except NotPermittedError as error:

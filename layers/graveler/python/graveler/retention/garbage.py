@@ -40,7 +40,9 @@ class Garbage:
     ) -> None:
         self._engine = engine
         self._repository = repository
-        self._options = options or Options(grace=repository.grace, skew=repository.skew)
+        self._options = options or Options(
+            grace=repository.grace, skew=repository.skew, table_grace=repository.table_grace
+        )
         self._runs = Runs(repository.namespace)
 
     def plan(self, progress: Progress = no_progress) -> Summary:
@@ -143,8 +145,10 @@ class Garbage:
             opened.namespace,
             opened.clock,
             self._options,
+            folders=opened.parts.names.table_folders,
             writers_grace=opened.grace,
             writers_skew=opened.skew,
+            writers_table_grace=opened.table_grace,
             leases=opened.leases,
             progress=progress,
             engine=self._engine,

@@ -26,6 +26,7 @@ from graveler.ingest.rules import PARTITION as INGEST_RULES
 from graveler.ingest.rules import RuleStore
 from graveler.lake.clock import Clock
 from graveler.lake.dump.chunks import dumps
+from graveler.lake.objects.issued_addresses import NAMESPACES
 from graveler.lake.opening.repositories import MARKER, DeletedRepository, Repositories
 from graveler.model import RepositoryUID, Token
 from graveler.retention.holds import Holds
@@ -190,12 +191,12 @@ class Leftovers:
         """Yield graveler's files from before ``cutoff`` (Unix seconds). No writer was at work any more then, and what is created
         after a purge has begun, by any clock, is younger: it belongs to another repository."""
         for upload in list(objects.uploads()):
-            if upload.began <= cutoff and (data_id(upload.key) is not None or upload.key.startswith(INSIDE)):
+            if upload.began <= cutoff and _is_own(upload.key):
                 yield Candidate(Kind.UPLOAD, upload.key, 0, upload.upload_id, upload.began, "")
         for stored in objects.list():
             if stored.key == MARKER:
                 continue
-            if stored.modified > cutoff or (data_id(stored.key) is None and not stored.key.startswith(INSIDE)):
+            if stored.modified > cutoff or not _is_own(stored.key):
                 unknown.add(stored)
                 continue
             # A tree's file may reappear under its name, with its ETag: then its time decides.
@@ -251,6 +252,11 @@ class Leftovers:
                     self._tables.write_many([Delete(Key(partition, sort)) for sort, _ in page.items])
                 yield len(page.items)
                 more = page.more
+
+
+def _is_own(key: str) -> bool:
+    """Return whether graveler gives such names."""
+    return data_id(key) is not None or key.startswith(INSIDE) or key == NAMESPACES
 
 
 def _tokens(item: Item) -> list[Token]:

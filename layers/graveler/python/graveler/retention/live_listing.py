@@ -1,29 +1,36 @@
 """The live listing of objects, compared with the needed ones: as a whole, or split into intervals that several may work on.
 
-Bounds of intervals lie between the first parts of data names, so that the files of a data folder, whose names do not sort as
-their keys, stay together.
+Objects below ``data/`` and files below ``tables/`` are two listings, whose names are merged. Bounds of intervals lie between the
+first parts of names, so that the files of a folder, whose names do not sort as their keys, stay together.
 """
 
+import heapq
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
-from graveler.retention.comparison import NAME_BYTES, Listed, unneeded
+from graveler.lake.importing.external_sort import Block, sort_blocks
+from graveler.lake.objects.issued_addresses import NAMESPACES, TableFolders
+from graveler.retention.comparison import BATCH, NAME_BYTES, Listed, unneeded
 from graveler.retention.rowfiles import read_rows
 from graveler.retention.runs import Candidate, Kind, Tally
 from graveler.storage.objects.port import Objects, StoredObject
-from graveler.tree.record import data_id, data_path
+from graveler.tree.record import TABLES, data_id, data_path
 
 BEHIND: Final = "_graveler0"
 """Sorts after all keys of graveler's own files, before the first of an object."""
 
 _DATA: Final = "data/"
-_FIRST_PART: Final = len(_DATA) + 20
-"""Characters of a key before the second part of a data name."""
+_FIRST_CHARS: Final = 20
+"""Characters of the first part of a name."""
 _SECOND_BITS: Final = 100
 _EXAMPLES: Final = 20
+_MEMORY: Final = 64 << 20
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(tuple[str, int, str, float]).decode
 
 
 class Unknown:
@@ -46,26 +53,52 @@ class Unknown:
 
 
 class ListingInterval(Struct, frozen=True):
-    """Keys above ``after`` and up to ``last`` (empty: all), and their names (25 bytes): above ``above``, up to ``upto`` (empty:
-    all)."""
+    """Names (25 bytes) above ``above``, and up to ``upto`` (empty: all). Foreign files before, between and after the two listings
+    belong to the first or the last interval."""
 
-    after: str = BEHIND
-    last: str = ""
     above: bytes = b""
     upto: bytes = b""
+
+    def spans(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Return the keys below ``data/`` and ``tables/`` that have these names: those after the first key of a pair and up to
+        the second one (empty: all)."""
+        return (
+            (_end_of(_DATA, self.above) or BEHIND, _end_of(_DATA, self.upto) or TABLES),
+            (_end_of(TABLES, self.above) or TABLES, _end_of(TABLES, self.upto)),
+        )
+
+
+def _end_of(folder: str, name: bytes) -> str:
+    """Return a key after all those in a folder whose names have the same first part: "/" comes before "0"."""
+    return f"{folder}{data_path(name)[:_FIRST_CHARS]}0" if name else ""
 
 
 EVERYTHING: Final = ListingInterval()
 
 
+class Horizon(Struct, frozen=True):
+    """Times up to which files are old: objects that were not modified after ``objects`` (Unix seconds), and files that were not
+    modified after ``tables`` in the folders of tables that ``folders`` recognises. Other folders are foreign."""
+
+    objects: float
+    tables: float
+    folders: TableFolders
+
+    def of(self, key: str) -> float | None:
+        """Return the time for a key; None for a foreign one."""
+        if not key.startswith(TABLES):
+            return self.objects
+        return self.tables if self.folders.recognises(key) else None
+
+
 class Comparison(Struct, frozen=True):
     """The needed objects to compare a listing with: ``files`` are keys of sorted rows (:mod:`.comparison`), ``alive`` holds 1 for
-    each number that counts. Objects younger than ``horizon`` (Unix seconds) stay. Picklable if ``objects`` is."""
+    each number that counts. Objects younger than the ``horizon`` stay. Picklable if ``objects`` is."""
 
     objects: Objects
     files: tuple[str, ...]
     alive: bytes
-    horizon: float
+    horizon: Horizon
 
 
 def intervals(names: Sequence[bytes], amount: int) -> list[ListingInterval]:
@@ -74,12 +107,11 @@ def intervals(names: Sequence[bytes], amount: int) -> list[ListingInterval]:
     ordered = sorted(names)
     bounds = {ordered[len(ordered) * number // amount] for number in range(1, amount)} if ordered else set()
     parts: list[ListingInterval] = []
-    after, above = BEHIND, b""
+    above = b""
     for upto in sorted({_last_of_first_part(name) for name in bounds}):
-        last = f"{_DATA}{data_path(upto)[:20]}0"  # after all keys with this first part: "/" comes before "0"
-        parts.append(ListingInterval(after, last, above, upto))
-        after, above = last, upto
-    return [*parts, ListingInterval(after, "", above, b"")]
+        parts.append(ListingInterval(above, upto))
+        above = upto
+    return [*parts, ListingInterval(above)]
 
 
 def _last_of_first_part(name: bytes) -> bytes:
@@ -95,35 +127,67 @@ def candidates(
     progress: Callable[[int], None],
 ) -> Iterator[Candidate]:
     """Yield the unneeded objects of an interval, by key: neither a row that counts nor ``also`` (sorted names) names them.
-    ``progress`` receives the number listed. One listing; a dozen requests per file of rows. Streaming."""
+    ``progress`` receives the number listed. Two listings; a dozen requests per file of rows. Streaming."""
     rows = [read_rows(work.objects, key, interval.above) for key in work.files]
     for listed in unneeded(
         own_objects(work.objects, interval, work.horizon, unknown, progress), rows, work.alive, also
     ):
-        reason = "no kept commit and no uncommitted change refers to it"
-        yield Candidate(Kind.OBJECT, listed.key, listed.size, listed.etag, listed.modified, reason)
+        kind, reason = Kind.OBJECT, "no kept commit and no uncommitted change refers to it"
+        if listed.key.startswith(TABLES):
+            kind, reason = Kind.TABLE, "no kept commit has it in a table"
+        yield Candidate(kind, listed.key, listed.size, listed.etag, listed.modified, reason)
 
 
 def own_objects(
-    objects: Objects, interval: ListingInterval, horizon: float, unknown: Unknown, progress: Callable[[int], None]
+    objects: Objects, interval: ListingInterval, horizon: Horizon, unknown: Unknown, progress: Callable[[int], None]
 ) -> Iterator[Listed]:
-    """Yield the objects with graveler's names that are not younger than ``horizon`` (Unix seconds), by name. One listing."""
-    numbered = enumerate(_listed(objects, interval), 1)
-    for _, together in groupby(numbered, lambda numbered: numbered[1].key[:_FIRST_PART]):
-        old = []  # one, or all files of a data folder
+    """Yield the objects with graveler's names that are not younger than the ``horizon``, by name. Two listings."""
+    listings = [_old(objects, span, horizon, unknown, progress) for span in interval.spans()]
+    return heapq.merge(*listings)
+
+
+def _old(
+    objects: Objects, span: tuple[str, str], horizon: Horizon, unknown: Unknown, progress: Callable[[int], None]
+) -> Iterator[Listed]:
+    def old(together: Iterator[tuple[int, StoredObject]]) -> Iterator[Listed]:
         for number, stored in together:
             name = data_id(stored.key)
-            if name is None:
-                unknown.add(stored)
-            elif stored.modified <= horizon:
-                old.append(Listed(name, stored.key, stored.size, stored.etag, stored.modified))
+            modified = None if name is None else horizon.of(stored.key)
+            if name is None or modified is None:
+                if stored.key != NAMESPACES:
+                    unknown.add(stored)
+            elif stored.modified <= modified:
+                yield Listed(name, stored.key, stored.size, stored.etag, stored.modified)
             if number % 1000 == 0:
                 progress(number)
-        yield from sorted(old)
+
+    numbered = enumerate(_listed(objects, *span), 1)
+    for first_part, together in groupby(numbered, lambda numbered: _first_part(numbered[1].key)):
+        if first_part.startswith(TABLES):
+            yield from _sorted_files(old(together))
+        else:
+            yield from sorted(old(together))  # one, or all files of a data folder
 
 
-def _listed(objects: Objects, interval: ListingInterval) -> Iterator[StoredObject]:
-    for stored in objects.list(after=interval.after):
-        if interval.last and stored.key > interval.last:
+def _sorted_files(files: Iterator[Listed]) -> Iterator[Listed]:
+    """Yield the files of a table by name. 64 MiB of them are in memory, and the others in a temporary file."""
+
+    def blocks() -> Iterator[Block]:
+        while some := list(islice(files, BATCH)):
+            yield [file.name for file in some], [0] * len(some), [_encode(file[1:]) for file in some]
+
+    for names, _, rests in sort_blocks(blocks(), _MEMORY):
+        for name, rest in zip(names, rests, strict=True):
+            yield Listed(name, *_decode(rest))
+
+
+def _first_part(key: str) -> str:
+    """Return what the key begins with, up to the end of the first part of a name."""
+    return key[: (len(TABLES) if key.startswith(TABLES) else len(_DATA)) + _FIRST_CHARS]
+
+
+def _listed(objects: Objects, after: str, last: str) -> Iterator[StoredObject]:
+    for stored in objects.list(after=after):
+        if last and stored.key > last:
             return
         yield stored

@@ -2,10 +2,11 @@
 
 ::
 
-    _graveler/gc/marks/state.msgpack       SHA-256 of the rest; a map of the fields of version 3
+    _graveler/gc/marks/state.msgpack       SHA-256 of the rest; a map of the fields of version 4
 
 It has 53 bytes a range, and 52 a metarange and 4 for each range that a metarange changes against the one before
-(:mod:`.succession`). Version 2 listed all ranges of each metarange. It is read, and its lists are stored anew as changes.
+(:mod:`.succession`). Earlier versions did not note files of tables, so that of these only the names of ranges and metaranges are
+used, and each range is read once more. Version 2 listed all ranges of each metarange: its lists are stored anew as changes.
 """
 
 from array import array
@@ -26,7 +27,7 @@ from graveler.storage.objects.port import ObjectMissingError, Objects
 
 FOLDER: Final = "_graveler/gc/marks"
 STATE: Final = f"{FOLDER}/state.msgpack"
-VERSION: Final = 3
+VERSION: Final = 4
 
 _DIGEST: Final = 32
 
@@ -54,9 +55,9 @@ class _Version2(Struct):
     next_number: int
 
 
-class _Version3(Struct):
-    """Of each range its raw name, its number and whether it was read, a byte; of each metarange its raw name and how many ranges
-    it changes; the numbers of these. Numbers have four bytes, little endian."""
+class _Version4(Struct):
+    """The fields of versions 3 and 4. Of each range its raw name, its number and whether it was read, a byte; of each metarange
+    its raw name and how many ranges it changes; the numbers of these. Numbers have four bytes, little endian."""
 
     range_names: bytes
     range_numbers: bytes
@@ -71,7 +72,7 @@ class _Version3(Struct):
 
 def empty_state() -> MarkState:
     """Return the state of a namespace of which nothing was read."""
-    return _unpacked(_Version3(b"", b"", b"", b"", b"", b"", [], 0))
+    return _unpacked(_Version4(b"", b"", b"", b"", b"", b"", [], 0))
 
 
 def load_state(objects: Objects) -> MarkState:
@@ -96,7 +97,7 @@ def save_state(objects: Objects, state: MarkState) -> None:
     ranges, succession = state.ranges, state.succession
     content = bytearray(_DIGEST)
     msgspec.msgpack.Encoder().encode_into(
-        _Version3(
+        _Version4(
             ranges.names,
             pack_numbers(ranges.numbers),
             bytes(map(ranges.read.flags(ranges.next_number).__getitem__, ranges.numbers)),
@@ -116,15 +117,17 @@ def save_state(objects: Objects, state: MarkState) -> None:
 def _decoded(content: memoryview) -> MarkState:
     """Return the state of some bytes; a ValueError if they are none."""
     match msgspec.msgpack.decode(content, type=_Version).version:
+        case 4:
+            return _unpacked(msgspec.msgpack.decode(content, type=_Version4))
         case 3:
-            return _unpacked(msgspec.msgpack.decode(content, type=_Version3))
+            return _with_unread_ranges(_unpacked(msgspec.msgpack.decode(content, type=_Version4)))
         case 2:
-            return _converted(msgspec.msgpack.decode(content, type=_Version2))
+            return _with_unread_ranges(_converted(msgspec.msgpack.decode(content, type=_Version2)))
         case version:
             raise ValueError(f"version {version}")
 
 
-def _unpacked(stored: _Version3) -> MarkState:
+def _unpacked(stored: _Version4) -> MarkState:
     numbers, counts, changes = map(unpack_numbers, (stored.range_numbers, stored.change_counts, stored.changes))
     lengths = (len(numbers) * NAME_BYTES, len(numbers), len(counts) * NAME_BYTES, sum(counts))
     if lengths != (len(stored.range_names), len(stored.ranges_read), len(stored.metarange_names), len(changes)):
@@ -151,6 +154,13 @@ def _converted(stored: _Version2) -> MarkState:
         stored.next_number,
     )
     state.files, state.lists = stored.files, stored.metaranges
+    return state
+
+
+def _with_unread_ranges(state: MarkState) -> MarkState:
+    """Return a state of an earlier version without what was read of ranges."""
+    state.ranges.read = RangeNumbers()
+    state.files = []
     return state
 
 

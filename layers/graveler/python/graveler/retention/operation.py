@@ -29,7 +29,10 @@ def collect_garbage(repository: OpenRepository, operation_id: str, request: byte
     from graveler.retention.report import is_possible
 
     parameters = msgspec.json.decode(request, type=CollectRequest)
-    garbage = Garbage(repository, Options(parameters.mode, repository.grace, repository.skew, parquet=is_possible()))
+    garbage = Garbage(
+        repository,
+        Options(parameters.mode, repository.grace, repository.skew, repository.table_grace, parquet=is_possible()),
+    )
 
     def progress(_phase: str, _done: int, _total: int) -> None:
         report.check()

@@ -61,6 +61,7 @@ class Kind(str, Enum):
     """The kind of a file."""
 
     OBJECT = "object"
+    TABLE = "file of a table"
     RANGE = "range"
     METARANGE = "metarange"
     COMMIT = "commit record"

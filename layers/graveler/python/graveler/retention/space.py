@@ -14,6 +14,7 @@ from contextlib import closing
 from enum import Enum
 from functools import partial
 from itertools import islice
+from math import inf
 from tempfile import TemporaryFile
 from typing import IO, Final
 
@@ -29,7 +30,7 @@ from graveler.model import CommitID, RetentionRules
 from graveler.retention.comparison import BATCH, ROW, Rows
 from graveler.retention.engine import InProcess
 from graveler.retention.holds import Holds
-from graveler.retention.live_listing import EVERYTHING, Unknown, own_objects
+from graveler.retention.live_listing import EVERYTHING, Horizon, Unknown, own_objects
 from graveler.retention.marks import MOST_FILES, Marks
 from graveler.retention.range_numbers import RangeNumbers
 from graveler.retention.roots import Names, RootReader
@@ -305,7 +306,8 @@ class _Survey:
             self._progress("listing objects", done, done)
             self._claim.renew()
 
-        listing = own_objects(self._objects, EVERYTHING, float("inf"), unknown, report)
+        whenever = Horizon(inf, inf, self._repository.parts.names.table_folders)
+        listing = own_objects(self._objects, EVERYTHING, whenever, unknown, report)
         while batch := list(islice(listing, BATCH)):
             holders: dict[bytes, int] = {}
             for rows, masks in sources:

@@ -28,6 +28,8 @@ QUARANTINE: Final = "_graveler/quarantine"
 _TOGETHER: Final = 1000
 _PUT_AGAIN: Final = (Kind.RANGE, Kind.METARANGE)
 """Kinds of files that may be put again under their name."""
+_METADATA: Final = "/metadata/"
+"""A part of the key of a table's files that may be put again, too: those that graveler itself writes."""
 _SAME: Final = 2.0
 """Seconds by which a store may round times differently between responses."""
 _NEVER_QUARANTINED: Final = (Kind.QUARANTINE, Kind.RUN, Kind.DUMP, Kind.UPLOAD, Kind.OPERATION)
@@ -51,7 +53,7 @@ class Sweeper:
         together: list[int] = []
         alone: list[int] = []
         for number, candidate in enumerate(candidates):
-            simple = not _is_kept(mode, candidate) and candidate.kind not in (*_PUT_AGAIN, Kind.UPLOAD)
+            simple = not (_is_kept(mode, candidate) or _may_be_put_again(candidate) or candidate.kind is Kind.UPLOAD)
             (together if simple else alone).append(number)
         groups = [together[start : start + _TOGETHER] for start in range(0, len(together), _TOGETHER)]
 
@@ -117,7 +119,7 @@ class Sweeper:
         quarantined = f"{QUARANTINE}/{run}/{candidate.key}"
         keeps = _is_kept(mode, candidate)
         try:
-            if candidate.kind in _PUT_AGAIN:
+            if _may_be_put_again(candidate):
                 stored = self._objects.head(candidate.key)
                 if stored.etag != candidate.etag or abs(stored.modified - candidate.modified) >= _SAME:
                     return Outcome.CHANGED
@@ -134,6 +136,10 @@ class Sweeper:
 
 def _is_kept(mode: Mode, candidate: Candidate) -> bool:
     return mode is Mode.QUARANTINE and candidate.kind not in _NEVER_QUARANTINED
+
+
+def _may_be_put_again(candidate: Candidate) -> bool:
+    return candidate.kind in _PUT_AGAIN or (candidate.kind is Kind.TABLE and _METADATA in candidate.key)
 
 
 def _outcome(error: GravelerError | None) -> Outcome:

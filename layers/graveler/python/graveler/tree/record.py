@@ -53,6 +53,8 @@ _NAME_CHARS: Final = 20
 _NAME_BYTES: Final = 2 * _NAME_CHARS * 5 // 8
 _NAMED: Final = len(_DATA) + 2 * _NAME_CHARS
 """Length of ``data/<20 chars>/<20 chars>``, in characters."""
+TABLES: Final = "tables/"
+"""The beginning of the keys of files in the folders of tables."""
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuv"
 _SIZE: Final = itemgetter(slice(2, 10))
 _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
@@ -327,12 +329,20 @@ def data_name(path: str) -> bytes | None:
 
 def data_id(key: str) -> bytes | None:
     """Return the 25 bytes by which the garbage collector identifies an object, from its key below the namespace: its data name,
-    or for a file in a *data folder* (``data/<20 chars>/<20 chars>/…``) the folder's first part and a digest of the whole key.
-    These digests do not sort as the keys do. None for other keys."""
-    name = data_name(key[len(_DATA) - 1 : _NAMED]) if key.startswith(_DATA[1:]) else None
-    if name is None or len(key) == _NAMED:
+    or for a file in a *data folder* (``data/<20 chars>/<20 chars>/…``) or in the folder of a table
+    (``tables/<20 chars>/<20 chars>/…``) the folder's first part and a digest of the whole key. These digests do not sort as the
+    keys do. None for other keys."""
+    if key.startswith(TABLES):
+        end = len(TABLES) + 2 * _NAME_CHARS + 1
+        name = data_name(key[len(TABLES) : end])
+        if len(key) == end:  # a folder, and no file in it
+            return None
+    else:
+        end = _NAMED
+        name = data_name(key[len(_DATA) - 1 : _NAMED]) if key.startswith(_DATA[1:]) else None
+    if name is None or len(key) == end:
         return name
-    if key[_NAMED] != "/" or key.endswith("/"):
+    if key[end] != "/" or key.endswith("/"):
         return None
     high = int.from_bytes(name, "big") >> 5 * _NAME_CHARS
     digest = int.from_bytes(sha256(key.encode()).digest(), "big") >> 256 - 5 * _NAME_CHARS

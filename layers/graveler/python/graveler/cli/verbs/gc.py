@@ -451,7 +451,7 @@ def _own_garbage(name: str, lake: Named | None, mode: "Mode | None") -> "Garbage
     from graveler.retention.garbage import Garbage
 
     repository = open_own_lake(lake).repository(parse_repository(name))
-    return Garbage(repository, Options(mode, repository.grace, repository.skew))
+    return Garbage(repository, Options(mode, repository.grace, repository.skew, repository.table_grace))
 
 
 def _collect(name: str, lake: Named | None, mode: "Mode | None") -> "RunDescription":

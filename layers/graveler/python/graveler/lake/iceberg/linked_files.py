@@ -1,7 +1,7 @@
 """The files of a table as entries of the tree: what its metadata names is in the tree at that commit, so that listings, sizes,
 exports and the collector of a lake with tables work as in one without."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import Final, TypeAlias
@@ -31,13 +31,19 @@ _OUTSIDE: Final = "outside"
 _DIGEST_CHARS: Final = 20
 _NAME_BYTES: Final = 200
 _AT_ONCE: Final = 32
+_DAY: Final = 86_400
 
 
 class NamedFile(Struct, frozen=True):
-    """A file that a table's metadata names: its location, and its size in bytes where the metadata states it."""
+    """A file that a table's metadata names: its location, and its size in bytes where the metadata states it. A file that is
+    ``held`` is the metadata file of a table at a commit that this one builds on, so it may be old."""
 
     location: str
     size: int | None = None
+    held: bool = False
+
+
+PlacedFiles: TypeAlias = Mapping[bytes, tuple[str, NamedFile]]
 
 
 def links_folder(table: Identifier, uuid: str, entry: ObjectEntry | None) -> str:
@@ -57,31 +63,48 @@ def linked_keys(tree: Tree, entry: ObjectEntry) -> Iterator[bytes]:
         yield from keys
 
 
+def placed_files(folder: TableFolder, path: str, files: Iterable[NamedFile]) -> PlacedFiles:
+    """Return files of a table by the keys of their links below ``path``, each with its address as clients know it. No request."""
+    placed: dict[bytes, tuple[str, NamedFile]] = {}
+    for file in files:
+        place, address = link_place(folder, path, file.location)
+        placed[encode_key(place)] = address, file
+    return placed
+
+
 def links(
     repository: RepositoryParts,
     tree: Tree,
     folder: TableFolder,
-    path: str,
-    files: Sequence[NamedFile],
+    named: PlacedFiles,
     expect_source: ExpectSource | None = None,
+    sources: Sequence[Tree] = (),
 ) -> dict[bytes, bytes]:
-    """Return the records that link files of a table below ``path``, without those that the tree has.
+    """Return the records that link files of a table, without those that the tree has. ``sources`` are trees of commits that this
+    one builds on besides: their links are taken over.
 
-    Each file is looked at: it must exist and have the size that the metadata states. It must lie in the table's folder, or where
-    ``expect_source`` lets it. One object request for each, 32 at a time on S3. :class:`InvalidError`, and what ``expect_source``
-    raises.
+    Each other file is looked at: it must exist, have the size that the metadata states, and not be older than half of its grace
+    period, since a collector that has found it in no commit may be about to remove it. It must lie in the table's folder, or
+    where ``expect_source`` lets it. One object request for each, 32 at a time on S3. :class:`InvalidError`, and what
+    ``expect_source`` raises.
     """
-    named: dict[bytes, tuple[str, NamedFile]] = {}
-    for file in files:
-        place, address = link_place(folder, path, file.location)
-        named[encode_key(place)] = address, file
-    keys = sorted(named)
-    new = [(key, *named[key]) for key, packed in zip(keys, tree.get_many(keys), strict=True) if packed is None]
+    keys = _without_links(tree, sorted(named))
+    source_links: dict[bytes, bytes] = {}
+    for source in sources:
+        packed_links = zip(keys, source.get_many(keys), strict=True)
+        source_links |= {key: packed for key, packed in packed_links if packed is not None}
+        keys = [key for key in keys if key not in source_links]
+    new = [(key, *named[key]) for key in keys]
     located = [_located(repository, folder, address, expect_source) for _, address, _ in new]
-    return {
+    return source_links | {
         key: _record(repository, key, address, file, stored)
         for (key, address, file), stored in zip(new, _look_at(located), strict=True)
     }
+
+
+def _without_links(tree: Tree, keys: Sequence[bytes]) -> list[bytes]:
+    """Return those of these keys, in order, that a tree has not."""
+    return [key for key, packed in zip(keys, tree.get_many(keys), strict=True) if packed is None]
 
 
 def link_place(folder: TableFolder, path: str, location: str) -> tuple[str, str]:
@@ -136,5 +159,19 @@ def _record(
             f"the table's metadata states {file.size:,} bytes for {file.location!r}, which has {stored.size:,}; write it again"
         )
     path = address.removeprefix(root_of(repository))
+    if path != address and not file.held:
+        _expect_young(repository, file, stored)
     physical = address if path == address else f"{repository.namespace}{path}"
     return repository.pack(ObjectEntry(key.decode(), physical, stored.size, stored.etag, int(stored.modified)))
+
+
+def _expect_young(repository: RepositoryParts, file: NamedFile, stored: StoredObject) -> None:
+    """Raise :class:`InvalidError` for a file that a collector may be about to remove, since no commit that this one builds on has
+    it."""
+    age = repository.clock.now() - stored.modified
+    if age > repository.table_grace / 2:
+        raise InvalidError(
+            f"the table's metadata names {file.location!r}, which is {age / _DAY:.1f} days old, and which the branch does not "
+            f"have: after {repository.table_grace / 2 / _DAY:.1f} days garbage collection may be about to remove such a file. "
+            "Write it again, or revert the commit that dropped the table"
+        )

@@ -17,6 +17,7 @@ from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, ObjectEntry
 from graveler.requests.base import Gated
 from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError
+from graveler.storage.objects.tree_files import make_young
 from graveler.system.forks import new_lock
 from graveler.system.random_bytes import random_bytes
 from graveler.table_format.file_locations import normal_location
@@ -112,7 +113,7 @@ def write_document(
 ) -> ObjectEntry:
     """Write the document that ``make`` returns into a table's folder under a name, and return the entry of it at ``path``, with
     ``fields`` as its metadata. If the file is there already, and is the document of an earlier time, that one is the entry's.
-    One object written; a read more if it was there."""
+    One object written; two requests more if it was there, and a second write if it was older than half of its grace period."""
     document = make(int(repository.clock.now() * 1000))
     text = encode_metadata(document)
     key = folder.metadata_key(name)
@@ -126,6 +127,7 @@ def write_document(
             repository.objects.put(key, text, if_absent=True)
         else:
             document, text = earlier, stored
+            _make_young(repository, key, text)
     return _entry(repository, key, path, document, text, fields(document))
 
 
@@ -141,14 +143,20 @@ def keep_document(
 
 
 def put_once(repository: RepositoryParts, key: str, data: bytes) -> None:
-    """Write an object that is a function of its name, unless it is there with these bytes. One object written; a read more if it
-    is there."""
+    """Write an object that is a function of its name, unless it is there with these bytes. One object written; two requests more
+    if it is there, and a second write if it is older than half of its grace period."""
     objects = repository.objects
     try:
         objects.put(key, data, if_absent=True)
     except ObjectConditionError:
         if objects.get(key) != data:  # somebody who may write to the folder has taken the name
             objects.put(key, data)
+        else:
+            _make_young(repository, key, data)
+
+
+def _make_young(repository: RepositoryParts, key: str, data: bytes) -> None:
+    make_young(repository.objects, key, data, repository.clock.now() - repository.table_grace / 2)
 
 
 def _entry(

@@ -13,15 +13,13 @@ from graveler.lake.iceberg.catalog_errors import (
 from graveler.lake.iceberg.catalog_paths import entries_prefix, namespace_key, namespace_of, relation_of
 from graveler.lake.iceberg.catalog_reader import entry_keys
 from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
-from graveler.lake.objects.issued_addresses import TABLES
+from graveler.lake.objects.issued_addresses import NAMESPACES
 from graveler.lake.parts import RepositoryParts
 from graveler.model import DEFAULT_CONTENT_TYPE, Commit, ObjectEntry
 from graveler.requests.iceberg import CreateNamespace, DropNamespace, SetNamespaceProperties
 from graveler.storage.objects.port import ObjectMissingError
 from graveler.tree.tree import Tree
 
-_OBJECT: Final = f"{TABLES}/namespace"
-"""The key of an empty object, to which the entries of all namespaces refer: their properties are metadata of the entries."""
 _CHECKSUM: Final = "d41d8cd98f00b204e9800998ecf8427e"
 """The MD5 of no bytes."""
 
@@ -88,10 +86,10 @@ def set_namespace_properties(repository: RepositoryParts, request: SetNamespaceP
 def _packed(repository: RepositoryParts, namespace: tuple[str, ...], properties: Mapping[str, str]) -> bytes:
     """Return the record of a namespace. One object request; another one if it is the first namespace of the repository."""
     try:
-        stored = repository.objects.head(_OBJECT)
+        stored = repository.objects.head(NAMESPACES)
     except ObjectMissingError:
-        stored = repository.objects.put(_OBJECT, b"")
-    path, address = namespace_key(namespace).decode(), f"{repository.namespace}/{_OBJECT}"
+        stored = repository.objects.put(NAMESPACES, b"")
+    path, address = namespace_key(namespace).decode(), f"{repository.namespace}/{NAMESPACES}"
     return repository.pack(
         ObjectEntry(path, address, 0, _CHECKSUM, int(stored.modified), DEFAULT_CONTENT_TYPE, dict(properties))
     )

@@ -53,15 +53,14 @@ def register_table(repository: RepositoryParts, request: RegisterTable, context:
     document = with_own_rules(repository, read_stored(repository, request.location, read_table))
 
     def change(head: Commit, tree: Tree) -> EntryChanges:
-        changes: dict[bytes, bytes | None] = {}
         basis = tree.get(key) if request.overwrite else None
         if basis is None:
             expect_room(tree, table, branch)
-        else:
-            changes |= dict.fromkeys(linked_keys(tree, repository.codec.decode(key, basis)))
         name = request_name(request, head.id.encode())
         state = write_state(repository, tree, table, None, lambda _: document, name, context.expect_source)
-        return {**changes, **state.links, key: state.packed}
+        replaced = () if basis is None else linked_keys(tree, repository.codec.decode(key, basis))
+        unlinked = (link for link in replaced if link not in state.named)
+        return {**dict.fromkeys(unlinked), **state.links, key: state.packed}
 
     info = described(request.info, f"Register table {table}", table=str(table))
     return land_entries(repository, branch, request, info, context, change)

@@ -71,7 +71,7 @@ def folder_of(repository: RepositoryParts, uuid: str, location: str) -> TableFol
     root = root_of(repository) + "/"
     spelled = normal_location(location).rstrip("/")
     key = spelled.removeprefix(root)
-    if key == spelled or key != repository.names.table_folder(uuid):
+    if key == spelled or not repository.names.is_table_folder(key, uuid):
         raise InvalidError(
             f"table {uuid} names {location!r} as its location, and this repository did not make that folder for it. A lake that "
             f"was moved lies elsewhere now (at {root.rstrip('/')!r}), while the table's files hold absolute locations"

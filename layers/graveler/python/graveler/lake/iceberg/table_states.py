@@ -1,5 +1,6 @@
 """States of tables: one metadata file with its entry, and the links of the files that it names."""
 
+from collections.abc import Collection
 from functools import partial
 from typing import Final
 
@@ -7,7 +8,7 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError, NotFoundError
 from graveler.lake.iceberg.catalog_paths import relation_key
-from graveler.lake.iceberg.linked_files import FOLDER_FIELD, ExpectSource, NamedFile, links, links_folder
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD, ExpectSource, NamedFile, links, links_folder, placed_files
 from graveler.lake.iceberg.metadata_files import MakeDocument, read_document, write_document
 from graveler.lake.iceberg.table_folders import TableFolder, folder_of, root_of
 from graveler.lake.parts import RepositoryParts
@@ -27,10 +28,12 @@ _CLEANUP: Final = "gc.enabled"
 
 
 class TableState(Struct, frozen=True):
-    """A new state of a table: its entry's record, and the records that link files."""
+    """A new state of a table: its entry's record, the records of new links, and the keys of all links to files that the state
+    before did not name."""
 
     packed: bytes
     links: dict[bytes, bytes]
+    named: Collection[bytes]
 
 
 def write_state(
@@ -56,14 +59,16 @@ def write_state(
     path = links_folder(table, uuid, entry)
     files = _new_files(repository, folder, before, after)
     if entry is not None:
-        files.append(NamedFile(location_of(repository, entry), entry.size))
-    new_links = links(repository, tree, folder, path, files, expect_source)
+        files.append(NamedFile(location_of(repository, entry), entry.size, held=True))
+    named = placed_files(folder, path, files)
+    new_links = links(repository, tree, folder, named, expect_source)
 
     key = relation_key(table, "table").decode()
     fields = partial(state_fields, path=path)
     return TableState(
         repository.pack(write_document(repository, folder, name, key, make, fields)),
         new_links,
+        named.keys(),
     )
 
 

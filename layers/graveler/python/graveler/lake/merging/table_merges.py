@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from graveler.lake.iceberg.catalog_paths import relation_of
-from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links, placed_files
 from graveler.lake.iceberg.metadata_files import keep_document, put_once, read_document
 from graveler.lake.iceberg.table_folders import TableFolder, folder_of
 from graveler.lake.iceberg.table_states import UUID_FIELD, location_of, reader_in, state_fields
@@ -179,8 +179,17 @@ class TableMerges:
                 file = folder.key_of(location)
                 assert file is not None
                 put_once(repository, file, data)
-            log = [NamedFile(state["metadata-file"]) for state in result.metadata.get("metadata-log", ())]
-            changes |= links(repository, tree, folder, path, [*map(NamedFile, result.reached), *log])
+            held = {
+                location_of(repository, repository.codec.decode(side, record))
+                for side, record in records[1:]
+                if record is not None
+            }
+            log = [
+                NamedFile(state["metadata-file"], held=state["metadata-file"] in held)
+                for state in result.metadata.get("metadata-log", ())
+            ]
+            files = [*map(NamedFile, result.reached), *log]
+            changes |= links(repository, tree, folder, placed_files(folder, path, files), sources=self._trees[1:])
         return TableDecision(changes)
 
     def _kept_links(self, entry: ObjectEntry, tree: Tree) -> Iterator[tuple[bytes, bytes]]:

@@ -8,21 +8,25 @@ A *data folder* is such a name for a path ending with ``/``. A client that write
 Spark, writes them there, and each may be linked to that path plus its name in the folder:
 ``data/<20>/<20>/day=1/part-0.parquet`` made for ``events/`` is for ``events/day=1/part-0.parquet``.
 
-A *table folder*, ``tables/<20>/<20>``, is for the files of one Iceberg table on all branches, as long as the table lives. Both
-parts are HMACs over repository and the table's UUID, so that nobody else can name it.
+A *table folder*, ``tables/<20>/<20>``, is for the files of one Iceberg table on all branches, as long as the table lives. The
+first part is an HMAC over repository and the table's UUID, so that nobody else can name it; the second one is an HMAC of the
+first, by a key of its own, so that the garbage collector recognises the folder without the UUID.
 """
 
 import hmac
 from hashlib import sha256
 from typing import Final
 
+from msgspec import Struct
+
 from graveler.errors import InvalidError
 from graveler.model import RepositoryUID
 from graveler.system.random_bytes import random_bytes
-from graveler.tree.record import base32
+from graveler.tree.record import TABLES, base32
 
-TABLES: Final = "tables"
-"""The folder below the namespace that holds the folders of tables."""
+NAMESPACES: Final = f"{TABLES}namespace"
+"""The key of an empty object, to which the entries of all namespaces of tables refer: their properties are metadata of the
+entries. It is never removed."""
 _CHARS: Final = 20
 _BITS: Final = 100
 _TIME_BITS: Final = 42  # milliseconds until the year 2109
@@ -39,6 +43,26 @@ def made_at(key: str) -> float | None:
     return (_LAST_TIME - (int(parts[1], 32) >> (_BITS - _TIME_BITS))) / 1000
 
 
+class TableFolders(Struct, frozen=True):
+    """The recognition of the table folders of one repository. ``key`` is derived from its secret: it recognises folders, but
+    does not tell the folder of a table. Can be sent to tasks."""
+
+    key: bytes
+
+    def recognises(self, key: str) -> bool:
+        """Return whether the folder of this key, or of a file in it, was made by the repository."""
+        parts = key.removeprefix(TABLES).split("/", 2)
+        return (
+            key.startswith(TABLES)
+            and len(parts) > 1
+            and hmac.compare_digest(self.proof(parts[0]).encode(), parts[1].encode())
+        )
+
+    def proof(self, stamp: str) -> str:
+        """Return the second part of the folder's name that begins with ``stamp``."""
+        return _digits(hmac.digest(self.key, stamp.encode(), sha256))
+
+
 class DataNames:
     """A factory and checker of one repository's data names. ``secret`` is the repository's own, from its item in the table."""
 
@@ -46,6 +70,8 @@ class DataNames:
         self._uid = uid
         self._secret = secret
         self._lifetime = lifetime
+        self.table_folders = TableFolders(hmac.digest(secret, TABLES.encode(), sha256))
+        """Recognises the folders of tables."""
 
     def new(self, branch: str, path: str, now: float) -> str:
         """Return a fresh key below the namespace, for this path on this branch."""
@@ -79,11 +105,21 @@ class DataNames:
     def table_folder(self, uuid: str) -> str:
         """Return the folder below the namespace, without a trailing slash, for the files of the table or view with this UUID."""
         stamp = self._proof("", uuid, "")
-        return f"{TABLES}/{stamp}/{self._proof('', uuid, stamp)}"
+        return f"{TABLES}{stamp}/{self.table_folders.proof(stamp)}"
+
+    def is_table_folder(self, key: str, uuid: str) -> bool:
+        """Return whether this is the folder of the table or view with this UUID, by this version or by the first one, whose
+        second part depended on the UUID too."""
+        stamp = self._proof("", uuid, "")
+        return key in (self.table_folder(uuid), f"{TABLES}{stamp}/{self._proof('', uuid, stamp)}")
 
     def _proof(self, branch: str, path: str, stamp: str) -> str:
         """Return the second part of a name. No branch has an empty name: there ``path`` is the UUID of a table."""
         fields = [field.encode() for field in (self._uid, branch, path, stamp)]
         message = b"".join([len(field).to_bytes(4, "big") + field for field in fields])
-        digest = hmac.digest(self._secret, message, sha256)
-        return base32(int.from_bytes(digest[:13], "big") >> 4, _CHARS)
+        return _digits(hmac.digest(self._secret, message, sha256))
+
+
+def _digits(digest: bytes) -> str:
+    """Return the first 100 bits of a digest in base 32."""
+    return base32(int.from_bytes(digest[:13], "big") >> 4, _CHARS)

@@ -30,6 +30,7 @@ from graveler.lake.objects.issued_addresses import made_at
 from graveler.model import Repository, Token
 from graveler.storage.tables.port import Item, Key, Put, Tables
 from graveler.storage.tables.walking import items
+from graveler.tree.record import TABLES
 
 _MANY: Final = 1000
 """The maximum number of keys in one item."""
@@ -56,10 +57,11 @@ class Traces:
         self._grace = grace
 
     def needed(self, addresses: Sequence[str]) -> list[str]:
-        """Return the keys of those objects that a copy has to note: those with a data name that are not young any more."""
+        """Return the keys of those objects that a copy has to note: those with a data name that are not young any more, and files
+        of tables, whose names do not say their age."""
         young = self._clock.now() - self._grace / 2
         keys = [address.removeprefix(self._prefix) for address in addresses if address.startswith(self._prefix)]
-        return [key for key in keys if (time := made_at(key)) is not None and time < young]
+        return [key for key in keys if key.startswith(TABLES) or ((time := made_at(key)) is not None and time < young)]
 
     def leave(self, keys: Sequence[str]) -> None:
         """Note objects. One table write for each thousand, several if their keys are long; none for none."""

@@ -49,6 +49,8 @@ class StateReader:
         """Seconds by which clocks of the lake's writers may differ."""
         self.grace = parts.grace
         """The grace period in seconds: garbage collection leaves younger files alone."""
+        self.table_grace = parts.table_grace
+        """The same for files in the folders of tables."""
         self.tables = parts.tables
         """The tables, in which the rooms above keep items of this repository too."""
         self.namespace = parts.objects

@@ -48,7 +48,15 @@ def _run(job: Given) -> tuple[str, Figures]:
     if arguments.rate <= 0 or (arguments.partitions is not None and arguments.partitions < 1):
         raise InvalidError("--rate and --partitions must be positive")
     mode = Mode.QUARANTINE if arguments.quarantine else Mode.DELETE if arguments.delete else None
-    options = Options(mode, job.repository.grace, job.repository.skew, rate=arguments.rate, parquet=is_possible())
+    repository = job.repository
+    options = Options(
+        mode,
+        repository.grace,
+        repository.skew,
+        repository.table_grace,
+        rate=arguments.rate,
+        parquet=is_possible(),
+    )
     garbage = Garbage(job.repository, options, SparkEngine(job.spark, parts=arguments.partitions))
     summary = garbage.plan() if arguments.dry_run else garbage.run()
     files = sum(tally.files for tally in summary.plan.found.values())

@@ -120,24 +120,9 @@ class ImmutableFiles:
         except NotSyncedError:  # it is there, and must not be built on
             raise
         except (ObjectConditionError, AnswerLostError):  # a file of this name has these contents, by any writer
-            self._make_young(key, data)
+            make_young(self._objects, key, data, self._clock() - self._grace / 2)
         if self._cache is not None:
             self._cache.put(self._entry(kind, name), data)
-
-    def _make_young(self, key: str, data: bytes) -> None:
-        """Put a file again that is older than half the grace period. It then has a new ETag, by which a sweep that has seen the
-        old one recognises it. (S3's ETag is a digest of the contents, except for an object uploaded in parts, even one part: then
-        it is a digest of the parts' digests.)"""
-        try:
-            stored = self._objects.head(key)
-        except ObjectMissingError:  # swept since we found it
-            self._objects.put(key, data)
-            return
-        if self._clock() - stored.modified <= self._grace / 2 or self._objects.put(key, data).etag != stored.etag:
-            return
-        upload = self._objects.create_multipart(key)
-        part = self._objects.put_part(key, upload, 1, data)
-        self._objects.complete_multipart(key, upload, [(1, part)])
 
     def _key(self, kind: str, name: str) -> str:
         if kind not in KINDS or not name or "/" in name:
@@ -145,3 +130,20 @@ class ImmutableFiles:
                 f"no file of a tree can be called {kind}/{name}; the kinds are {', '.join(sorted(KINDS))}"
             )
         return f"{FOLDER}/{kind}/{name}"
+
+
+def make_young(objects: Objects, key: str, data: bytes, since: float) -> None:
+    """Put a file with these contents again if it is from before ``since`` (Unix seconds). It then has a new ETag, by which a
+    sweep that has seen the old one recognises it. (S3's ETag is a digest of the contents, except for an object uploaded in parts,
+    even one part: then it is a digest of the parts' digests.) Cost: a head; a write if it was old; three more if that has the
+    old one's ETag."""
+    try:
+        stored = objects.head(key)
+    except ObjectMissingError:  # swept since the caller met it
+        objects.put(key, data)
+        return
+    if stored.modified >= since or objects.put(key, data).etag != stored.etag:
+        return
+    upload = objects.create_multipart(key)
+    part = objects.put_part(key, upload, 1, data)
+    objects.complete_multipart(key, upload, [(1, part)])
