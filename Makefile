@@ -251,6 +251,7 @@ soak-spark soak-tests: export GRAVELER_SOAK_SECONDS ?= 60
 soak-spark soak-tests: export GRAVELER_MERGE_CASES ?= 200000
 soak-spark soak-tests: export GRAVELER_MERGES ?= 20000
 soak-spark soak-tests: export GRAVELER_TABLE_MERGES ?= 10000
+soak-spark soak-tests: export GRAVELER_TABLE_HISTORIES ?= 10000
 soak-spark soak-tests: export GRAVELER_HISTORIES ?= 40000
 soak-spark soak-tests: export GRAVELER_EXAMPLES ?= 2000
 soak-spark soak-tests: export GRAVELER_FAULTS ?= 400

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from graveler.table_format.live_files import DATA, EQUALITY_DELETES, POSITION_DELETES, FileKey, LiveFile, Partition
+from graveler.table_format.live_files import (
+    DATA,
+    EQUALITY_DELETES,
+    POSITION_DELETES,
+    FileKey,
+    LiveFile,
+    Partition,
+    Renumbered,
+)
 from graveler.table_format.merge_decisions import Circumstances, Decision, VectorUnion, decide
 from graveler.table_format.merge_files import SequenceNumbers, merged_files
 from graveler.table_format.merge_sides import Compaction, SideChanges, side_changes
@@ -285,17 +293,26 @@ def merge(base: Branch, source: Branch, destination: Branch, *, isolated: bool =
     world = base.world
     numbers = SequenceNumbers(base.last, source.last, destination.last)
     before, after = changes_of(source, base, remembers=remembers), changes_of(destination, base, remembers=remembers)
-    renumbered = tuple(
-        file
-        for key, file in base.live.items()
-        if file.content == EQUALITY_DELETES
-        and key in destination.live
-        and destination.live[key].sequence != file.sequence
-    )
+    renumbered = [
+        tuple(
+            Renumbered(file, side.live[key])
+            for key, file in base.live.items()
+            if key in side.live and side.live[key].sequence != file.sequence
+        )
+        for side in (source, destination)
+    ]
     decision = decide(
         before,
         after,
-        Circumstances(isolated, base.last, lambda file: world.positions[file.key], str, renumbered),
+        Circumstances(
+            isolated,
+            base.last,
+            numbers.of_added,
+            lambda file: world.positions[file.key],
+            str,
+            renumbered[0],
+            renumbered[1],
+        ),
     )
     if decision.conflicts:
         return Merge(decision, None)

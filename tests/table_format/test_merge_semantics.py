@@ -123,7 +123,7 @@ def test_later_merges_of_one_branch_and_reverts_merge_by_rows_or_conflict(vector
         later = source.fork("source")
         for operation in random.choices(ALPHABET, k=random.randint(1, 2)):
             later.write(operation)
-        for states in ((source, later, head), (source, base, head), (source, base, later)):
+        for states in ((source, later, head), (source, head, later), (source, base, head), (source, base, later)):
             result = merge(*states)
             if result.branch is not None:
                 merged += 1

@@ -55,6 +55,14 @@ class LiveFile(Struct, frozen=True, eq=False):
         return overlap(self.partition, data_file.partition)
 
 
+class Renumbered(Struct, frozen=True, eq=False):
+    """A file of the base that a side has with another sequence number or row ID, after an earlier merge: as the base and as that
+    side has it."""
+
+    before: LiveFile
+    after: LiveFile
+
+
 def overlap(partition: Partition, other: Partition) -> bool:
     """Return whether two partitions can have rows in common: no column and transform has two values."""
     if partition == other or not partition or not other:

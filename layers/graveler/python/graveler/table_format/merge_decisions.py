@@ -10,7 +10,17 @@ from itertools import chain
 
 from msgspec import Struct
 
-from graveler.table_format.live_files import DATA, POSITION_DELETES, FileKey, LiveFile, Partition, PartitionIndex
+from graveler.table_format.live_files import (
+    DATA,
+    EQUALITY_DELETES,
+    POSITION_DELETES,
+    FileKey,
+    LiveFile,
+    Partition,
+    PartitionIndex,
+    Renumbered,
+    overlap,
+)
 from graveler.table_format.merge_results import MAX_FILES, SERIALIZABLE, ConflictKind, TableConflict
 from graveler.table_format.merge_sides import Compaction, SideChanges, applicable
 
@@ -22,14 +32,21 @@ _LEVELS = ("write.delete.isolation-level", "write.update.isolation-level", "writ
 
 class Circumstances(Struct, frozen=True):
     """``isolated`` is whether rows may only be removed where the destination added none. ``base_sequence`` is the last sequence
-    number of the base, ``partition_text`` renders a partition. ``renumbered`` are equality deletes of the base that have another
-    sequence number at the destination, after an earlier merge."""
+    number of the base, ``merged_sequence`` returns the number that a file of the source gets, and ``partition_text`` renders a
+    partition. The others are files of the base that have another number at a side, after an earlier merge."""
 
     isolated: bool
     base_sequence: int
+    merged_sequence: Callable[[LiveFile], int]
     positions: Positions
     partition_text: Callable[[Partition], str]
-    renumbered: tuple[LiveFile, ...] = ()
+    by_source: tuple[Renumbered, ...] = ()
+    by_destination: tuple[Renumbered, ...] = ()
+
+    @property
+    def renumbered(self) -> list[LiveFile]:
+        """The equality deletes of the base that have another number at the destination."""
+        return [pair.before for pair in self.by_destination if pair.before.content == EQUALITY_DELETES]
 
     def old_data(self, files: Iterable[LiveFile]) -> list[LiveFile]:
         """Return the data files whose sequence number a merge leaves as it is."""
@@ -104,6 +121,7 @@ class _Decisions:
         self._position_deletes_of_both()
         self._equality_deletes_of_source()
         self._equality_deletes_of_destination()
+        self._equality_deletes_of_renumbered_files()
         self._deletes_of_files_of_both()
 
     def _conflict(
@@ -341,16 +359,56 @@ class _Decisions:
                     files,
                 )
 
+    def _equality_deletes_of_renumbered_files(self) -> None:
+        """Note conflicts where a delete by values would apply to a file in the result, and did not at the source, or the reverse:
+        an earlier merge gave files of the base other sequence numbers, by which deletes are older or newer than data."""
+        terms = self.circumstances
+        at_source = {pair.before.key: pair.after for pair in terms.by_source}
+        at_destination = {pair.before.key: pair.after for pair in terms.by_destination}
+        former = {pair.before.key: pair.before for pair in (*terms.by_source, *terms.by_destination)}
+        renumbered = [
+            (file, at_source.get(key, file).sequence, at_destination.get(key, file).sequence)
+            for key, file in former.items()
+            if key not in self.source.removed and key not in self.destination.removed
+        ]
+        added = [(file, file.sequence, terms.merged_sequence(file)) for file in self.source.added.values()]
+        for deletes, data_files in ((added, renumbered), (renumbered, added)):
+            for delete, number, merged_number in deletes:
+                if delete.content != EQUALITY_DELETES:
+                    continue
+                in_way = [
+                    file
+                    for file, data_number, merged_data_number in data_files
+                    if file.content == DATA
+                    and (data_number < number) != (merged_data_number < merged_number)
+                    and overlap(file.partition, delete.partition)
+                ]
+                if in_way:
+                    self._conflict(
+                        "equality-deletes",
+                        f"rows{self._in(delete.partition)} were deleted by their values, and an earlier merge changed whether "
+                        f"these deletes are older than rows there ({_files(in_way)})",
+                        delete.partition,
+                        [delete, *in_way],
+                        [delete],
+                        in_way,
+                    )
+
     def compactions(self) -> tuple[list[Compaction], list[Compaction]]:
         """Return the compactions of both sides that stay."""
         source_chosen = _standing(
-            self.source, {*self.destination.removed, *self.both_added}, self._destination_deletes, with_equality=True
+            self.source,
+            {*self.destination.removed, *self.both_added},
+            self._destination_deletes,
+            self._destination_deletes.equality,
         )
+        old = [file for file in self._source_deletes.equality if file.sequence <= self.circumstances.base_sequence]
         destination_chosen = _standing(
-            self.destination, {*self.source.removed, *self.both_added}, self._source_deletes, with_equality=False
+            self.destination, {*self.source.removed, *self.both_added}, self._source_deletes, old
         )
         removed = set(chain.from_iterable(compaction.removed for compaction in destination_chosen))
-        renumbered = PartitionIndex(self.circumstances.renumbered)
+        by_source = [pair.before for pair in self.circumstances.by_source if pair.before.content == EQUALITY_DELETES]
+        renumbered = PartitionIndex([*by_source, *self.circumstances.renumbered])
         omitted = {
             compaction.snapshot_id
             for compaction in self.source.compactions
@@ -413,17 +471,15 @@ def _may_meet(file: LiveFile, other: LiveFile) -> bool:
 
 
 def _standing(
-    side: SideChanges, other_files: Set[FileKey], other_deletes: _Deletes, *, with_equality: bool
+    side: SideChanges, other_files: Set[FileKey], other_deletes: _Deletes, by_values: Sequence[LiveFile]
 ) -> list[Compaction]:
     """Return the compactions of a side that the other side's changes, without its compactions, leave alone: none of
-    ``other_files`` and nothing on which it changed deletes was compacted."""
+    ``other_files`` and nothing on which it changed deletes was compacted, nor what its deletes ``by_values`` may touch."""
     positions = [
         file for file in (*other_deletes.positions, *other_deletes.removed) if file.content == POSITION_DELETES
     ]
-    equality = [file for file in other_deletes.removed if file.content not in (DATA, POSITION_DELETES)]
-    if with_equality:
-        equality += other_deletes.equality
-    by_values = PartitionIndex(equality)
+    removed = [file for file in other_deletes.removed if file.content == EQUALITY_DELETES]
+    equality = PartitionIndex([*removed, *by_values])
     targets = {file.target for file in positions if file.target}
     ranges = [file for file in positions if not file.target]
     omitted = set()
@@ -431,7 +487,7 @@ def _standing(
         data_files = [file for file in compaction.removed.values() if file.content == DATA]
         if (
             not other_files.isdisjoint(compaction.removed)
-            or any(file.path in targets or any(by_values.overlapping(file.partition)) for file in data_files)
+            or any(file.path in targets or any(equality.overlapping(file.partition)) for file in data_files)
             or any(delete.may_touch(file) for delete in ranges for file in data_files)
         ):
             omitted.add(compaction.snapshot_id)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from graveler.errors import CorruptError, NotFoundError
 from graveler.table_format.deletion_vectors import read_vector
-from graveler.table_format.live_files import POSITION_DELETES, FileKey, LiveFile, Partition
+from graveler.table_format.live_files import POSITION_DELETES, FileKey, LiveFile, Partition, Renumbered
 from graveler.table_format.manifest_lists import ManifestFile, manifests_of
 from graveler.table_format.manifests import Manifest, ManifestEntry, read_manifest, record_of
 from graveler.table_format.merge_results import ReadPositions, TableState
@@ -160,16 +160,16 @@ class MergeReader:
     def _open_live(self, manifests: Iterable[ManifestFile]) -> Iterator[Manifest]:
         return (self.open(manifest) for manifest in manifests if manifest.has_live_files)
 
-    def difference(self, base: StateFiles, state: StateFiles) -> tuple[Files, Files, tuple[LiveFile, ...]]:
+    def difference(self, base: StateFiles, state: StateFiles) -> tuple[Files, Files, tuple[Renumbered, ...]]:
         """Return the live files that a state has and the base has not, the reverse, and files of both whose sequence number or
-        row ID differ, as the base has them. Opens the manifests that only one of them has; :class:`BaseCollectedError`."""
+        row ID differ. Opens the manifests that only one of them has; :class:`BaseCollectedError`."""
         before: Files = {}
         for manifest in _only(base, state):
             opened = _base(lambda manifest=manifest: list(self._open_live((manifest,))), manifest.path)  # type: ignore[misc]
             before |= base.live_files(opened)
         after = state.live_files(self._open_live(_only(state, base)))
         renumbered = tuple(
-            file
+            Renumbered(file, after[key])
             for key, file in before.items()
             if key in after
             and (

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.table_format.live_files import DATA, LiveFile
+from graveler.table_format.live_files import DATA, LiveFile, Renumbered
 from graveler.table_format.manifests import record_of
 from graveler.table_format.merge_results import MAX_FILES, TableConflict
 from graveler.table_format.merge_sides import SideChanges
@@ -43,10 +43,11 @@ def merge_row_ids(
     source: SideChanges,
     destination: SideChanges,
     added: Iterable[LiveFile],
-    renumbered: Iterable[LiveFile],
+    by_source: Iterable[Renumbered],
+    by_destination: Iterable[Renumbered],
 ) -> RowIds:
     """Return how a merge numbers rows. ``states`` are the metadata of base, source and destination; ``added`` the files that come
-    from the source; ``renumbered`` those of the base that have other IDs at the destination, after an earlier merge.
+    from the source; the others those of the base that have other IDs at a side, after an earlier merge.
 
     Reads no file: row IDs in a file are derived by the bounds in its manifest. Without bounds, rewritten rows may have any.
     """
@@ -61,7 +62,12 @@ def merge_row_ids(
         min([number for file in side.data_added() if (number := _first(file)) is not None], default=next_ids[index])
         for index, side in ((1, source), (2, destination))
     ]
-    renumbered_ids = [number for file in renumbered if (number := _first(file)) is not None]
+    renumbered_ids = [
+        number
+        for pair in (*by_source, *by_destination)
+        for file in (pair.before, pair.after)
+        if _first(pair.before) != _first(pair.after) and (number := _first(file)) is not None
+    ]
     floor = min(next_ids[0], *renumbered_ids, lowest_ids[1]) if versions[2] >= ROW_LINEAGE_VERSION else 0
     starts = [_start(states[0], states[index], min(lowest_ids[index - 1], next_ids[index])) for index in (1, 2)]
     apart = next_ids[1] <= starts[1] or next_ids[2] <= starts[0] or next_ids[2] == starts[1]

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from graveler.table_format.common_updates import number_property
-from graveler.table_format.live_files import DATA, EQUALITY_DELETES, POSITION_DELETES, LiveFile, Partition
+from graveler.table_format.live_files import DATA, POSITION_DELETES, Partition, Renumbered
 from graveler.table_format.merge_decisions import Circumstances, Decision, decide, is_isolated
 from graveler.table_format.merge_files import MergedFiles, SequenceNumbers, merged_files
 from graveler.table_format.merge_metadata import MetadataMerge, merge_metadata
@@ -137,7 +137,7 @@ class _Merge:
             reader.changes(base_files, sides[0], *source_difference[:2]),
             reader.changes(base_files, sides[1], *destination_difference[:2]),
         )
-        renumbered = destination_difference[2]
+        renumbered = source_difference[2], destination_difference[2]
         merge = merge_metadata(
             base,
             source,
@@ -145,9 +145,9 @@ class _Merge:
             source_adds_rows=bool(changes[0].data_added()),
             destination_adds_rows=bool(changes[1].data_added()),
         )
-        decision = decide(*changes, self._circumstances(changes[0], renumbered))
+        decision = decide(*changes, self._circumstances(changes[0], *renumbered))
         files = MergedFiles((), (), (), ()) if decision.conflicts else merged_files(*changes, decision)
-        row_ids = merge_row_ids((base, source, destination), *changes, files.added, renumbered)
+        row_ids = merge_row_ids((base, source, destination), *changes, files.added, *renumbered)
         conflicts = (*merge.conflicts, *decision.conflicts, *row_ids.conflicts, *self._format_conflicts(files))
         if conflicts:
             return TableConflicts(conflicts)
@@ -167,7 +167,9 @@ class _Merge:
         rows = sum(file.rows for file in old)
         return [TableConflict("position-deletes", sentence, files=paths, source_rows=rows)]
 
-    def _circumstances(self, source: SideChanges, renumbered: tuple[LiveFile, ...]) -> Circumstances:
+    def _circumstances(
+        self, source: SideChanges, by_source: tuple[Renumbered, ...], by_destination: tuple[Renumbered, ...]
+    ) -> Circumstances:
         isolated = (
             self._terms.isolation == SERIALIZABLE
             if self._terms.isolation
@@ -186,8 +188,15 @@ class _Merge:
         def text(partition: Partition) -> str:
             return "/".join(f"{names.get(field, field)}={_value_text(value)}" for field, value in partition)
 
-        deletes = tuple(file for file in renumbered if file.content == EQUALITY_DELETES)
-        return Circumstances(isolated, self._sequences.base, self._reader.positions, text, deletes)
+        return Circumstances(
+            isolated,
+            self._sequences.base,
+            self._sequences.of_added,
+            self._reader.positions,
+            text,
+            by_source,
+            by_destination,
+        )
 
     def _result(
         self,

@@ -4,7 +4,7 @@ For tests of what graveler writes, and for tables of strangers. The files of dat
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from struct import error, unpack
@@ -118,15 +118,22 @@ class _Check:
             if snapshot["timestamp-ms"] > self.metadata["last-updated-ms"] + MAX_SKEW:
                 self.report(place, "it is younger than the table's last-updated-ms")
         if self.version > 1:
-            shared = [number for number, count in Counter(numbers.values()).items() if count > 1 and number > 0]
-            for number in shared:
-                self.report("metadata", f"two snapshots have sequence number {number}")
+            self._sequence_numbers(numbers)
         for name in ("statistics", "partition-statistics"):
             for statistics in self.metadata.get(name, []):
                 if statistics.get("snapshot-id") not in numbers:
                     self.report(
                         "metadata", f"{name} are of snapshot {statistics.get('snapshot-id')}, which does not exist"
                     )
+
+    def _sequence_numbers(self, numbers: Mapping[int, int]) -> None:
+        """Check that no two snapshots of the main line have one number. A snapshot that a merge copied for a ref keeps its
+        number, as its manifest list has it: readers compare numbers within a snapshot only."""
+        line = {entry["snapshot-id"] for entry in self.metadata.get("snapshot-log", [])}
+        counts = Counter(number for snapshot_id, number in numbers.items() if snapshot_id in line)
+        for number, count in counts.items():
+            if count > 1 and number > 0:
+                self.report("metadata", f"two snapshots have sequence number {number}")
 
     def _refs(self) -> None:
         snapshots = {snapshot["snapshot-id"] for snapshot in self.metadata.get("snapshots", [])}
