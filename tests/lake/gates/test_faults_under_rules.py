@@ -18,6 +18,6 @@ def test_after_a_fault_nothing_unchecked_is_published_and_nothing_is_held_for_ev
 
 @pytest.mark.ci
 @pytest.mark.search
-@pytest.mark.parametrize("case", [*CASES, *MORE[:2]], ids=[case.name for case in [*CASES, *MORE[:2]]])
+@pytest.mark.parametrize("case", [*CASES, *MORE], ids=[case.name for case in [*CASES, *MORE]])
 def test_the_same_on_sqlite_and_folders(case: Case, tmp_path: Path) -> None:
     one_by_one(case, tmp_path, FolderScene)

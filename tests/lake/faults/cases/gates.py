@@ -8,7 +8,8 @@ from graveler.errors import NoChangesError, RuleError
 from graveler.lake.gates.candidates import Candidates
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
-from graveler.model import CandidateState, StatusState
+from graveler.model import CandidateState, LakeRule, StatusState
+from graveler.requests.setting_changes import SetRules
 from tests.lake.faults.case import Case, Verb
 from tests.lake.faults.model import Model
 from tests.lake.faults.scenes import Scene, client
@@ -84,17 +85,57 @@ def rules_of_the_tag(lake: Lake, _: Scene, __: Model) -> None:
     post(repository, repository.commit_of("v1"))
 
 
-def set_rules_of_main(lake: Lake, _: Scene) -> None:
-    set_rules(lake.repository(NAME), TESTED)
+FROZEN = LakeRule(name="frozen", repositories=("*",), branches=("main",), frozen="audit")
+
+
+def set_rules_of_main(lake: Lake, scene: Scene) -> None:
+    """Set rules of a repository. They are in force when the call has returned."""
+    lake.repository(NAME).run(SetRules(rules=(TESTED,)))
+    assert is_stamped(client(scene).repository(NAME), 1)
+
+
+def set_rules_of_lake(lake: Lake, scene: Scene) -> None:
+    """Set rules of the lake. They are in force in all repositories when the call has returned."""
+    lake.set_rules([FROZEN])
+    assert all(map(is_frozen, repositories(scene)))
+
+
+def repositories(scene: Scene) -> list[OpenRepository]:
+    lake = client(scene)
+    return [lake.repository(repository.name) for repository in lake.repositories().results]
+
+
+def is_stamped(repository: OpenRepository, version: int) -> bool:
+    """Return whether the repository's rules have this version, and branch ``main`` has its stamp."""
+    stamp = repository.parts.branches.state("main").rules
+    return stamp == version == repository.repository.settings.rules.version
+
+
+def is_frozen(repository: OpenRepository) -> bool:
+    try:
+        repository.commit("main", "refused", allow_empty=True)
+    except RuleError:
+        return is_stamped(repository, 1)
+    return False
 
 
 def in_force(scene: Scene, _: Model, repeated: bool) -> None:
-    """Rules that were set are judged by, and are in every branch that they guard."""
-    repository: OpenRepository = client(scene).repository(NAME)
-    version = repository.parts.branches.state("main").rules
-    assert version == 1 if repeated else version in (0, 1)
-    if version:
-        assert repository.repository.settings.rules.version == 1
+    """Rules that were set are judged by, and are in every branch that they guard, or in none."""
+    repository = client(scene).repository(NAME)
+    if repeated or repository.parts.branches.state("main").rules:
+        assert is_stamped(repository, 1)
+
+
+def in_force_everywhere(scene: Scene, _: Model, repeated: bool) -> None:
+    """Rules of the lake that say that they are in force are. Afterwards all may go on."""
+    lake = client(scene)
+    rules = lake.rules()
+    assert rules.rules == (FROZEN,) or not (repeated or rules.version)
+    assert rules.in_force or not repeated
+    if rules.version and rules.in_force:
+        assert all(map(is_frozen, repositories(scene)))
+    lake.set_rules([])
+    assert not any(repository.rules().rules for repository in repositories(scene))
 
 
 CASES: Final[tuple[Case, ...]] = (
@@ -135,5 +176,6 @@ MORE: Final[tuple[Case, ...]] = (
     Case("hard reset under rules", hard_reset, moved, rules_of_the_tag),
     Case("hard reset to a commit that lacks a status", refused(hard_reset), prepare=gated(hard_reset, None)),
     Case("rules", set_rules_of_main, verify=in_force),
+    Case("rules of the lake", set_rules_of_lake, verify=in_force_everywhere),
 )
 """Other ways through the same code, and refusals."""
