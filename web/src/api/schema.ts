@@ -3606,7 +3606,7 @@ export interface components {
          * @description The kind of damage; the last one is none.
          * @enum {unknown}
          */
-        FindingKind: "application" | "candidate" | "clean-up" | "commit-damaged" | "commit-disagrees" | "commit-item" | "commit-missing" | "commit-record" | "cut" | "description" | "expired" | "generation" | "later-version" | "lease" | "marker" | "metarange-damaged" | "metarange-missing" | "nested" | "object-bytes" | "object-missing" | "object-size" | "permissions" | "range-damaged" | "range-missing" | "record" | "ref" | "reflog" | "staged" | "statuses" | "table" | "token" | "unreadable" | "upload";
+        FindingKind: "application" | "candidate" | "clean-up" | "commit-damaged" | "commit-disagrees" | "commit-item" | "commit-missing" | "commit-record" | "cut" | "description" | "expired" | "generation" | "later-version" | "lease" | "marker" | "metarange-damaged" | "metarange-missing" | "nested" | "object-bytes" | "object-missing" | "object-size" | "permissions" | "pull-request" | "range-damaged" | "range-missing" | "record" | "ref" | "reflog" | "staged" | "statuses" | "table" | "token" | "unreadable" | "upload";
         /**
          * FsckFinding
          * @description One damage, and its remedy.

@@ -20,6 +20,7 @@ from graveler.lake.fsck.history import Damage, History
 from graveler.lake.fsck.items import DamagedItem, scan
 from graveler.lake.fsck.objects import ObjectCheck, Store, Trouble
 from graveler.lake.fsck.owners import check_owners
+from graveler.lake.fsck.pull_items import PullRequestCheck
 from graveler.lake.fsck.rebuild import Rebuilder
 from graveler.lake.fsck.refs import RefCheck
 from graveler.lake.fsck.staged_changes import StagedCheck
@@ -32,6 +33,7 @@ from graveler.lake.objects.upload_records import UploadRecords
 from graveler.lake.opening.folder_permissions import FolderPermissions
 from graveler.lake.opening.nesting import Neighbours
 from graveler.lake.opening.repositories import LAKE, MARKER, KnownRepository, Repositories
+from graveler.lake.pulls.pull_store import PullStore
 from graveler.model import CommitID, Repository
 from graveler.storage.objects.namespaces import locate
 from graveler.storage.objects.port import Objects
@@ -107,6 +109,8 @@ def fsck(
     log = RefLog(tables, repository.uid)
     application_damages = ApplicationCheck(tables, applications, log, commits, repair=repair).run(ref_check.branches)
     upload_damages = check_uploads(tables, UploadRecords(tables, repository.uid), repair=repair)
+    pulls = PullStore(tables, repository.uid)
+    pull_damages = PullRequestCheck(tables, pulls, refs, commits, log, repair=repair).run(ref_check.branches)
     candidate_check = CandidateCheck(tables, Candidates(tables, repository.uid), history, repair=repair)
     status_damages = check_statuses(tables, Statuses(tables, repository.uid), repair=repair)
     progress("refs", len(history.heads), len(history.heads))
@@ -140,6 +144,7 @@ def fsck(
         *lease_damages,
         *application_damages,
         *upload_damages,
+        *pull_damages,
         *candidate_check.damages,
         *status_damages,
         *staged_check.damages,

@@ -66,6 +66,8 @@ class FindingKind(str, Enum):
     """The record of an upload in parts cannot be read, or lies where lookups do not find it."""
     CANDIDATE = "candidate"
     """The row of a candidate cannot be read."""
+    PULL_REQUEST = "pull-request"
+    """A pull request or a comment cannot be read, is listed wrongly, or has lost its branches or its commit."""
     STATUSES = "statuses"
     """The statuses of a tree cannot be read."""
     OBJECT_MISSING = "object-missing"

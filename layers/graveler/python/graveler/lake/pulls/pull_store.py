@@ -53,6 +53,10 @@ class PullStore:
         """Return the key of a pull request."""
         return Key(self.partition, f"pull/{number:0{_DIGITS}}".encode())
 
+    def index_keys(self, number: int) -> dict[PullState, Key]:
+        """Return the keys under which a pull request is listed in each state."""
+        return {state: Key(self.partition, _sort(state, number)) for state in PullState}
+
     def get(self, number: int) -> PullRequest:
         """Return a pull request. One table read. :class:`PullRequestNotFoundError`."""
         return self.decode(number, self._tables.get(self.key(number)))
@@ -76,7 +80,7 @@ class PullStore:
         return [
             Put(self.last_key, {"number": pull.number}, unchanged),
             Put(self.key(pull.number), {**pull_item(pull), "mark": mark}, Absent()),
-            Put(self._index_key(pull), {"state": pull.state.value}),
+            Put(self.index_keys(pull.number)[pull.state], {"state": pull.state.value}),
         ]
 
     def has_mark(self, key: Key, mark: str) -> bool:
@@ -89,7 +93,10 @@ class PullStore:
         ``new`` has the next one. One write, three if the state changes. No request."""
         writes: list[Write] = [Put(self.key(new.number), pull_item(new), Matches({"version": old.version}))]
         if new.state is not old.state:
-            writes += [Delete(self._index_key(old)), Put(self._index_key(new), {"state": new.state.value})]
+            writes += [
+                Delete(self.index_keys(old.number)[old.state]),
+                Put(self.index_keys(new.number)[new.state], {"state": new.state.value}),
+            ]
         return writes
 
     def page(self, states: Collection[PullState], after: str, amount: int, prefix: str = "") -> Page[PullRequest]:
@@ -120,7 +127,7 @@ class PullStore:
         """Return the writes that put a pull request back. No request."""
         return [
             Put(self.key(pull.number), pull_item(pull)),
-            Put(self._index_key(pull), {"state": pull.state.value}),
+            Put(self.index_keys(pull.number)[pull.state], {"state": pull.state.value}),
         ]
 
     # Comments
@@ -169,9 +176,6 @@ class PullStore:
         """Return the write that records the result of a request, on condition that it has none. No request."""
         item: Item = {"number": number, "expires": int(now) + REQUEST_TTL}
         return Put(self.result_key(request_id, kind), item, Absent())
-
-    def _index_key(self, pull: PullRequest) -> Key:
-        return Key(self.partition, _sort(pull.state, pull.number))
 
     def _number(self, sort: bytes) -> int:
         return int(sort.rpartition(b"/")[2])
