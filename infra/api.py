@@ -40,6 +40,7 @@ from infra.queues import consume, dead_letters, send, work_queue
 from infra.routes import CATCH_ALL, FUNCTION_OF, GatewayRoute, gateway_routes
 from infra.settings import MAINTAIN_AT_ONCE, Settings, SettingsError
 from infra.stateful import lake_table
+from infra.table_credentials import TableCredentials
 from infra.table_rights import READ_TABLE, WRITE_TABLE, KeyRights
 from infra.vended_logs import vended_log
 
@@ -60,6 +61,12 @@ _LISTED: Final = ("s3:ListBucketMultipartUploads",)
 _OPEN: Final = ("kms:Decrypt",)
 """For whoever checks tokens, or makes them: the key that sealed what signs them is unwrapped once in a process."""
 
+_CATALOG_SECONDS: Final = 25
+"""Of the function ``catalog``, cold start besides, which its time does not include but the gateway's 30 seconds do
+(https://github.com/serverless/serverless/issues/11222). When a function is ended, the gateway answers 500
+(https://github.com/denoland/deno_registry2/issues/87), after which Iceberg's clients keep the files of a commit. When the gateway
+ends first, it answers 503, and Iceberg's Java client repeats the commit, which then is in conflict with the first."""
+
 DUTIES: Final = {
     "read": Duty(
         "refs, objects, listings, presigned URLs, the log",
@@ -78,14 +85,28 @@ DUTIES: Final = {
         reads_trees=False,  # it asks a queue
         runs_checks=True,
     ),
-    "commit": Duty("commit", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, KeyRights.READ, sealing=_OPEN, runs_checks=True),
+    "commit": Duty(
+        "commit", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, keys=KeyRights.READ, sealing=_OPEN, runs_checks=True
+    ),
     "merge": Duty(
         "merge, revert, cherry-pick",
         WRITE_TABLE,
         READ_OBJECTS,
         PUT_OBJECTS,
+        PUT_OBJECTS,  # the metadata of merged tables
         KeyRights.READ,
         sealing=_OPEN,
+        runs_checks=True,
+    ),
+    "catalog": Duty(
+        "the catalog of Iceberg tables",
+        WRITE_TABLE,
+        READ_OBJECTS,
+        PUT_OBJECTS,
+        PUT_OBJECTS,  # metadata files, which it puts only where none is
+        KeyRights.READ,
+        seconds=_CATALOG_SECONDS,
+        sealing=_OPEN,  # it logs clients in
         runs_checks=True,
     ),
     "diff": Duty("differences, summaries, blame, checks", READ_TABLE, READ_OBJECTS, keys=KeyRights.READ, sealing=_OPEN),
@@ -165,6 +186,15 @@ class ApiStack(Stack):
             check_function=check_function,
         )
         self.functions, self._called = functions.all, functions.called
+        if settings.table_credentials:
+            TableCredentials(
+                self,
+                "TableCredentials",
+                settings,
+                function=self.functions["catalog"],
+                bucket=bucket,
+                encryption_key=encryption_key,
+            )
         self._maintain()
         self._set_up(sealing_key)
         self._api()
@@ -187,6 +217,7 @@ class ApiStack(Stack):
             "write": Needs({**queued, **started, **paused}, [send(self.operations), start(machine)]),
             "commit": Needs({**started, **paused}, [start(machine)]),
             "merge": Needs({**started, **paused}, [start(machine)]),
+            "catalog": Needs(paused),  # a commit of tables is never a long operation
             # The clock makes it look for operations whose workers died, which begin again.
             "maintain": Needs(
                 {**queued, **started},

@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.acknowledged import acknowledge_wildcards
-from infra.foreign_places import Rights, metadata_of, split_by_policy
+from infra.foreign_places import Rights, metadata_of, split_by_policy, tables_of
 
 
 class ForeignBuckets(Construct):
@@ -35,10 +35,15 @@ class ForeignBuckets(Construct):
         if rights.metadata:
             files = [name for root in roots for name in metadata_of(root)]
             statements.append(iam.PolicyStatement(actions=list(rights.metadata), resources=files))
-        whole = [f"{arn}{place}" for place in places if "/" not in place]
+        if rights.tables:
+            statements.append(
+                iam.PolicyStatement(actions=list(rights.tables), resources=[tables_of(root) for root in roots])
+            )
+        listed = places if rights.whole else ()
+        whole = [f"{arn}{place}" for place in listed if "/" not in place]
         if whole:
             statements.append(iam.PolicyStatement(actions=list(rights.whole), resources=whole))
-        for bucket, folders in _folders(places):
+        for bucket, folders in _folders(listed):
             statements.append(
                 iam.PolicyStatement(
                     actions=list(rights.whole),

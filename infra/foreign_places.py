@@ -11,6 +11,8 @@ from typing import Final
 
 from infra.settings import SettingsError
 
+TABLES: Final = "tables"
+"""The folder of tables' files in a namespace: as graveler.lake.objects.issued_addresses.TABLES."""
 METADATA: Final = "_graveler"
 """The folder of graveler's own files in a namespace, which may be anywhere in a bucket: as
 graveler.storage.objects.tree_files.FOLDER."""
@@ -29,18 +31,26 @@ _STATEMENT_CHARS: Final = 250
 @dataclass(frozen=True)
 class Rights:
     """What may be done with ``places``, buckets (``bucket``) and folders in them (``bucket/folder/``): ``objects`` are actions on
-    their objects, ``whole`` those on a bucket itself, ``metadata`` those on graveler's own files besides."""
+    their objects, ``whole`` those on a bucket itself, ``metadata`` those on graveler's own files besides, and ``tables`` those on
+    the files of tables."""
 
     places: tuple[str, ...]
     objects: tuple[str, ...]
     whole: tuple[str, ...]
     metadata: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 def metadata_of(arn: str) -> list[str]:
     """The objects below the folders of graveler's own files, of a bucket's ARN or one with a folder in it. A ``*`` stands for any
     characters, slashes too: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html"""
     return [f"{arn}/{METADATA}/*", f"{arn}/*/{METADATA}/*"]
+
+
+def tables_of(arn: str) -> str:
+    """The objects below the folders of tables' files, of a bucket's ARN or one with a folder in it: each namespace is a folder
+    there."""
+    return f"{arn}/*/{TABLES}/*"
 
 
 def split_by_policy(*rights: Rights) -> list[tuple[Rights, list[list[str]]]]:
@@ -57,13 +67,15 @@ def split_by_policy(*rights: Rights) -> list[tuple[Rights, list[list[str]]]]:
 
 
 def _chunks(rights: Rights) -> Iterator[list[str]]:
-    """The places in groups, each of which fits in a policy that names them twice, and twice more for metadata."""
+    """The places in groups, each of which fits in a policy that names them twice, for metadata twice more, for tables once."""
     chunk: list[str] = []
     chars = 0
     for place in rights.places:
         added = 2 * (_ARN_CHARS + len(place)) + (_STATEMENT_CHARS if "/" in place else 0)
         if rights.metadata:
             added += sum(_ARN_CHARS + len(name) for name in metadata_of(place))
+        if rights.tables:
+            added += _ARN_CHARS + len(tables_of(place))
         if chunk and chars + added > _POLICY_CHARS:
             yield chunk
             chunk, chars = [], 0

@@ -20,7 +20,7 @@ from infra.acknowledged import acknowledge, acknowledge_wildcards
 from infra.check_settings import Checks
 from infra.encryption import DECRYPT, former_keys, through
 from infra.foreign_buckets import ForeignBuckets
-from infra.foreign_places import Rights, metadata_of
+from infra.foreign_places import Rights, metadata_of, tables_of
 from infra.function_code import LEFT_OUT, function_code
 from infra.layer import build
 from infra.network import MOUNT, NetworkStack
@@ -60,6 +60,8 @@ class Duty:
     """What it may do with the lake's objects."""
     metadata: tuple[str, ...] = ()
     """What it may do besides with graveler's own files, below ``_graveler/`` of any namespace."""
+    tables: tuple[str, ...] = ()
+    """What it may do besides with the files of Iceberg tables, below ``tables/`` of any namespace."""
     keys: KeyRights = KeyRights.NONE
     seconds: int = REQUEST_SECONDS
     buckets: tuple[str, ...] = ()
@@ -76,7 +78,7 @@ class Duty:
     @property
     def writes_objects(self) -> bool:
         """Whether it may write any objects."""
-        return "s3:PutObject" in (*self.objects, *self.metadata)
+        return "s3:PutObject" in (*self.objects, *self.metadata, *self.tables)
 
 
 @dataclass(frozen=True)
@@ -298,6 +300,8 @@ class Functions(Construct):
             ]
         if duty.metadata:
             statements.append(iam.PolicyStatement(actions=list(duty.metadata), resources=metadata_of(bucket)))
+        if duty.tables:
+            statements.append(iam.PolicyStatement(actions=list(duty.tables), resources=[tables_of(bucket)]))
         if duty.objects and self._settings.kms_keys:
             statements.append(self._use_keys(duty))
         if duty.sealing and self._sealing_key is not None:
@@ -388,7 +392,7 @@ class Functions(Construct):
         if not duty.objects:
             return []
         return self._foreign.policies(
-            Rights(self._settings.data_buckets, duty.objects, (_LIST, *duty.buckets), duty.metadata),
+            Rights(self._settings.data_buckets, duty.objects, (_LIST, *duty.buckets), duty.metadata, duty.tables),
             Rights((*self._settings.import_buckets, *self._settings.ingest_buckets), READ_OBJECTS, (_LIST,)),
         )
 

@@ -21,7 +21,13 @@ from infra.stateful import lake_table
 from infra.table_rights import WRITE_TABLE
 
 DUTY: Final = Duty(
-    "steps of long operations", WRITE_TABLE, READ_OBJECTS, PUT_OBJECTS, seconds=STEP_SECONDS, runs_checks=True
+    "steps of long operations",
+    WRITE_TABLE,
+    READ_OBJECTS,
+    PUT_OBJECTS,
+    PUT_OBJECTS,  # a merge writes the metadata of merged tables
+    seconds=STEP_SECONDS,
+    runs_checks=True,
 )
 
 

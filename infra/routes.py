@@ -3,7 +3,8 @@
 Paths and methods come from docs/openapi.json, and functions from functions.json: both are made from the API's routes. Each method
 has a route for all paths below BASE (FALLBACKS). Beside these, only operations have a route of their own that another function
 answers, or that have a limit of their own (docs/design/0010-a-route-for-each-operation.md). A function routes what it gets by
-itself: it answers 501 what is not implemented, and 404 or 405 what is no operation.
+itself: it answers 501 what is not implemented, and 404 or 405 what is no operation. One route leads to the catalog of Iceberg
+tables, whose paths are Iceberg's.
 """
 
 import json
@@ -14,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-Verb = Literal["read", "write", "commit", "merge", "diff"]
+Verb = Literal["read", "write", "commit", "merge", "diff", "catalog"]
 
 DOCUMENT: Final = Path(__file__).resolve().parent.parent / "docs" / "openapi.json"
 BASE: Final = "/api/v1"
@@ -34,6 +35,10 @@ FALLBACKS: Final[dict[str, Verb]] = {
 with the most segments, then ``$default``
 (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-routes.html#http-api-develop-routes.evaluation)."""
 METHODS: Final = tuple(method.lower() for method in FALLBACKS)
+CATALOG: Final[Verb] = "catalog"
+CATALOG_PATH: Final = "/iceberg/{proxy+}"
+"""Of all operations of Iceberg's protocol, by any method. It has one function, with all its rights: names in its paths are a
+client's, so a path alone does not tell a table from an operation on one."""
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _NOT_IMPLEMENTED: Final = "not implemented"
 
@@ -131,7 +136,7 @@ def gateway_routes(limits: Mapping[str, Limit]) -> list[GatewayRoute]:
         GatewayRoute(method, path, _greedy_name(method, path), FALLBACKS[method], limit)
         for (method, path), limit in greedy.items()
     ]
-    return [*explicit, *fallbacks, *limited]
+    return [*explicit, *fallbacks, *limited, GatewayRoute("ANY", CATALOG_PATH, "Catalog", CATALOG)]
 
 
 def _greedy_name(method: str, path: str) -> str:

@@ -129,6 +129,8 @@ class Settings:
     """MiB of that function, the most that a new account may have."""
     check_scratch: int = 2048
     """MiB of its /tmp, where the files of a query are copied."""
+    table_credentials: bool = False
+    """A role whose credentials the catalog of Iceberg tables gives to its clients, for the files of one table each."""
     aws_login: tuple[str, ...] = ()
     """Names that clients sign to log in by AWS, as whoever rules let in; ``endpoint`` is the API's own host name."""
     domain: str = ""
@@ -433,6 +435,12 @@ class Settings:
                 "checks and shared_cache exclude each other: functions with the shared cache reach no function and no webhook"
             )
 
+        if self.table_credentials and self.shared_cache:
+            raise SettingsError(
+                "table_credentials and shared_cache exclude each other: functions with the shared cache do not reach STS, which "
+                "issues credentials"
+            )
+
     def _check_executors(self) -> None:
         """EMR Serverless refuses other sizes, and that would be known when the first job runs."""
         sizes = _EXECUTOR_MEMORY.get(self.spark_executor_cpus)
@@ -491,7 +499,7 @@ no faster."""
 MAINTAIN_AT_ONCE: Final = 2
 """Long operations that the function ``maintain`` works on, the fewest that a mapping may say."""
 
-QUICK_STARTS: Final = ("read", "write", "commit", "merge", "diff", "maintain", "operate", "ingest")
+QUICK_STARTS: Final = ("read", "write", "commit", "merge", "catalog", "diff", "maintain", "operate", "ingest")
 """Functions that may be kept ready, or start from snapshots: all but ``setup``, which runs once in a deployment."""
 
 _SNAPSHOT_SCRATCH: Final = 512

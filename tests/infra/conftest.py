@@ -145,6 +145,7 @@ CHECKS: Final[dict[str, Any]] = {
 OTHER: Final[dict[str, Any]] = {
     "checks": CHECKS,
     "check_function": True,
+    "table_credentials": True,
     "snap_start": ["read", "write", "commit", "merge", "operate"],
     "provisioned": ["diff=2", "maintain=1", "ingest=3"],
     "domain": DOMAIN,
@@ -174,6 +175,10 @@ ADOPTED: Final[dict[str, Any]] = {
     "former_encryption_keys": ["own", ENCRYPTION_KEY],
     "permissions_boundary": BOUNDARY,
     "checks": CHECKS,
+    "table_credentials": True,
+    "data_buckets": ["first-bucket", "shared-bucket/lake/"],
+    "import_buckets": ["raw-bucket"],
+    "kms_keys": [KMS_KEY],
     "spark": True,
     "api_connection": "arn:aws-nowhere:events:nowhere::connection/graveler/id",
     "monthly_budget": 20,

@@ -233,7 +233,7 @@ def test_s3_is_given_up_before_the_function_is(variant: Templates) -> None:
         for template in variant.values()
         for name in resources(template, "AWS::Lambda::Function")
     )
-    assert seen == 9 + has_check
+    assert seen == 10 + has_check
 
 
 def test_only_the_bucket_of_jobs_is_emptied_with_its_stack(full: Templates) -> None:
@@ -306,7 +306,7 @@ def test_whoever_traces_may(full: Templates) -> None:
         for machine in resources(template, "AWS::StepFunctions::StateMachine").values():
             assert machine["Properties"]["TracingConfiguration"] == {"Enabled": True}
             roles.add((stack, machine["Properties"]["RoleArn"]["Fn::GetAtt"][0]))
-    assert len(roles) == 11
+    assert len(roles) == 12
     for stack, role in roles:
         allowed = {
             action

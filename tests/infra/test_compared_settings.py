@@ -168,6 +168,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "check_function": {"check_function": True},
     "check_memory": {"check_memory": 4096},
     "check_scratch": {"check_scratch": 4096},
+    "table_credentials": {"table_credentials": True},
     "aws_login": {"aws_login": ("endpoint",)},
     "domain": NAMED,
     "certificate": NAMED,

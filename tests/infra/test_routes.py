@@ -17,6 +17,8 @@ from graveler.api.routing import Router
 from graveler.functions.entry import raw_path
 from infra.routes import (
     BASE,
+    CATALOG,
+    CATALOG_PATH,
     CATCH_ALL,
     FALLBACK_PATH,
     FALLBACKS,
@@ -44,7 +46,7 @@ def test_the_functions_of_operations_are_those_of_their_routes() -> None:
 
 
 def test_every_function_is_there() -> None:
-    assert {*FUNCTION_OF.values(), "check", "maintain", "operate", "ingest", "setup"} == {
+    assert {*FUNCTION_OF.values(), CATALOG, "check", "maintain", "operate", "ingest", "setup"} == {
         path.parent.name for path in HANDLERS.glob("*/handler.py")
     }
 
@@ -67,8 +69,9 @@ def test_the_gateway_has_a_route_for_each_method_and_others_only_for_other_funct
         if route.operation in FUNCTION_OF and FUNCTION_OF[route.operation] != FALLBACKS[route.method]
     }
     fallbacks = {f"{method} {FALLBACK_PATH}": verb for method, verb in FALLBACKS.items()}
-    assert {key: next(verb for verb in {*FUNCTION_OF.values()} if f"Functions{verb.capitalize()}" in function)
-            for key, function in routed.items()} == {**other_routes, **fallbacks, "$default": CATCH_ALL}  # fmt: skip
+    further = {f"ANY {CATALOG_PATH}": CATALOG, "$default": CATCH_ALL}
+    assert {key: next(verb for verb in {*FUNCTION_OF.values(), CATALOG} if f"Functions{verb.capitalize()}" in function)
+            for key, function in routed.items()} == {**other_routes, **fallbacks, **further}  # fmt: skip
     # The control plane takes 10 requests a second of an account, for good:
     # https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
     assert len(routed) <= 45
@@ -84,7 +87,7 @@ def taken(routes: list[GatewayRoute], method: str, path: str) -> GatewayRoute | 
     """The route that the gateway takes, or None for ``$default``: a full match, or else the longest greedy one."""
 
     def fits(route: GatewayRoute) -> bool:
-        return route.method == method and pattern(route.path).fullmatch(path) is not None
+        return route.method in (method, "ANY") and pattern(route.path).fullmatch(path) is not None
 
     return max(
         filter(fits, routes), key=lambda route: ("{proxy+}" not in route.path, route.path.count("/")), default=None
@@ -211,7 +214,7 @@ def test_who_checks_tokens_may_unwrap_the_sealing_key_of_its_table_and_one_funct
                 assert "Tables" in json.dumps(context[1])
                 assert "SealingKey" in json.dumps(statement["Resource"])
                 found[name.removeprefix("Functions").partition("Policy")[0]] = set(actions)
-    opening = {verb: {"kms:Decrypt"} for verb in ("Read", "Write", "Commit", "Merge", "Diff")}
+    opening = {verb: {"kms:Decrypt"} for verb in ("Read", "Write", "Commit", "Merge", "Diff", "Catalog")}
     assert found == {**opening, "Setup": {"kms:Decrypt", "kms:GenerateDataKey"}}
     for name, function in resources(template, "AWS::Lambda::Function").items():
         assert ("GRAVELER_KMS_KEY" in function["Properties"]["Environment"]["Variables"]) is ("Maintain" not in name)

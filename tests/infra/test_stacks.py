@@ -28,7 +28,7 @@ pytestmark = pytest.mark.ci
 SNAPSHOT = Path(__file__).parent / "snapshot.json"
 SNAPSHOT_OF_OTHER = Path(__file__).parent / "snapshot_of_other.json"
 API_GATEWAY_SECONDS = 30
-FUNCTIONS = {"api": 7, "operations": 1, "ingest": 1}
+FUNCTIONS = {"api": 8, "operations": 1, "ingest": 1}
 """How many functions each stack has."""
 
 Templates = dict[str, dict[str, Any]]
@@ -233,7 +233,7 @@ def test_a_paused_deployment_works_on_nothing_and_answers_only_reads(
             for name, function in resources(template, "AWS::Lambda::Function").items()
             if "GRAVELER_PAUSED" in json.dumps(function["Properties"].get("Environment", {}))
         }
-        assert answering_nothing == ({"Write", "Commit", "Merge"} if paused else set())
+        assert answering_nothing == ({"Write", "Commit", "Merge", "Catalog"} if paused else set())
     clocks = [
         rule
         for template in crowded.values()
@@ -286,7 +286,7 @@ def test_who_hands_over_may_start_executions_and_nothing_else_of_them(default: T
 def test_who_runs_checks_may_call_what_rules_may_name_and_nobody_else(
     default: Templates, adopted: Templates, other: Templates
 ) -> None:
-    gated = {"Commit", "Merge", "Write", "Operate", "Ingest"}
+    gated = {"Commit", "Merge", "Write", "Catalog", "Operate", "Ingest"}
     lambdas, secrets = set(CHECKS["lambdas"].values()), set(CHECKS["secrets"].values())
     assert named_rights(adopted, lambdas | secrets) == dict.fromkeys(lambdas | secrets, gated)
     assert named_rights(other, lambdas | secrets) == {
@@ -298,6 +298,45 @@ def test_who_runs_checks_may_call_what_rules_may_name_and_nobody_else(
         gated, CHECKS
     )
     assert set(check_documents(other)) == {*gated, "Check"}
+
+
+def test_one_function_gives_credentials_for_files_of_tables_where_that_is_asked_for(
+    default: Templates, other: Templates, adopted: Templates
+) -> None:
+    assert "GRAVELER_TABLE_ROLE" not in json.dumps(default)
+    for deployment in (other, adopted):
+        api = deployment["api"]
+        ((logical, role),) = (
+            (name, each["Properties"])
+            for name, each in resources(api, "AWS::IAM::Role").items()
+            if name.startswith("TableCredentials")
+        )
+        (trusted,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert trusted["Principal"]["AWS"]["Fn::GetAtt"][0].startswith("FunctionsCatalogRole")
+        assert role["MaxSessionDuration"] == 3600
+        knowing = {
+            name: each["Properties"]["Environment"]["Variables"]["GRAVELER_TABLE_ROLE"]
+            for name, each in resources(api, "AWS::Lambda::Function").items()
+            if "GRAVELER_TABLE_ROLE" in each["Properties"].get("Environment", {}).get("Variables", {})
+        }
+        assert [name[: len("FunctionsCatalog")] for name in knowing] == ["FunctionsCatalog"]
+        assert list(knowing.values()) == [{"Fn::GetAtt": [logical, "Arn"]}]
+    foreign = {
+        (action, resource["Fn::Join"][1][-1])
+        for name, policy in resources(adopted["api"], "AWS::IAM::ManagedPolicy").items()
+        if name.startswith("TableCredentials")
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+        for resource in (statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]])
+    }
+    assert foreign == {
+        *(("s3:GetObject", f":s3:::{place}/*") for place in ("first-bucket", "shared-bucket/lake", "raw-bucket")),
+        *(
+            (f"s3:{action}", f":s3:::{place}/*/tables/*")
+            for action in ("GetObject", "PutObject", "AbortMultipartUpload")
+            for place in ("first-bucket", "shared-bucket/lake")
+        ),
+    }
 
 
 def named_rights(deployment: Templates, arns: set[str]) -> dict[str, set[str]]:
@@ -476,7 +515,7 @@ def test_the_shared_cache_has_no_way_out(full: Templates) -> None:
     mounted = [
         f for f in resources(full["api"], "AWS::Lambda::Function").values() if f["Properties"].get("FileSystemConfigs")
     ]
-    assert len(mounted) == 4
+    assert len(mounted) == 5
     for function in mounted:
         variables = function["Properties"]["Environment"]["Variables"]
         assert variables["GRAVELER_CACHE"] == "/tmp/cache", "the shared cache stands behind a function's own"
@@ -608,13 +647,14 @@ def test_functions_know_what_cloudfront_sends_before_it_sends_it_and_what_it_sen
             assert references(known) == ["2", "1"]
             knowing.add(logical)
     assert {re.sub("Functions|[0-9A-F]{8}$", "", each) for each in knowing} == {
-        *("Read", "Write", "Commit", "Merge", "Diff")
+        *("Read", "Write", "Commit", "Merge", "Catalog", "Diff")
     }
     live = {
         alias: each["Properties"]["FunctionName"]["Ref"]
         for alias, each in resources(told, "AWS::Lambda::Alias").items()
     }
-    assert {live[each] for each in told["Resources"][name]["DependsOn"] if each in live} == knowing
+    awaited = {live.get(each, each) for each in told["Resources"][name]["DependsOn"]}
+    assert {each for each in awaited if each.startswith("Functions")} == knowing
     assert "GRAVELER_FRONT_DOOR" not in json.dumps(default)
     assert "FrontDoor" not in json.dumps(default)
 
@@ -765,6 +805,10 @@ def test_functions_start_as_the_settings_say(default: Templates, other: Template
         ({"checks": {"secrets": {"hooks": "s3cret"}}}, "checks: secrets: 'hooks' must be the whole ARN of a secret"),
         ({"checks": {"private_hosts": ["http://x"]}}, "checks: private_hosts: 'http://x' must be a host, or host:port"),
         ({"checks": {"private_hosts": ["x"]}, "shared_cache": "true"}, "checks and shared_cache exclude each other"),
+        (
+            {"table_credentials": "true", "shared_cache": "true"},
+            "table_credentials and shared_cache exclude each other",
+        ),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(settings: dict[str, Any], said: str) -> None:

@@ -1,8 +1,9 @@
 """What a deployment's roles must not be able to do, whatever their policies say.
 
 Access keys, and what belongs to them, are changed by the functions ``write`` and ``setup`` alone, and read by those that check
-credentials. Objects are written by ``write`` and Spark jobs; other functions that write put graveler's own files only. The flow
-of Spark jobs reads the secret of its own connection.
+credentials. Objects are written by ``write`` and Spark jobs; other functions that write put graveler's own files only, and of
+those, the ones that change Iceberg tables put files of tables. The flow of Spark jobs reads the secret of its own connection.
+Clients of tables get no more than files of tables, and sources of imports to read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,10 +29,11 @@ OF_REPOSITORIES: Final = (
 CHECK_RUNS: Final = "0123456789abcdef/check-runs"
 """Where verdicts are kept, the only ones that the function of checks writes."""
 
-CHECK_CREDENTIALS: Final = ("Read", "Write", "Commit", "Merge", "Diff", "Setup")
+CHECK_CREDENTIALS: Final = ("Read", "Write", "Commit", "Merge", "Diff", "Catalog", "Setup")
 CHANGE_KEYS: Final = ("Write", "Setup")
 WRITE_OBJECTS: Final = ("Write", "Job")
-WRITE_METADATA: Final = (*WRITE_OBJECTS, "Commit", "Merge", "Operate", "Maintain", "Ingest")
+WRITE_TABLES: Final = (*WRITE_OBJECTS, "Merge", "Catalog", "Operate")
+WRITE_METADATA: Final = (*WRITE_TABLES, "Commit", "Maintain", "Ingest")
 
 NAMESPACES: Final = ("", "quick/", "a/b/c/")
 METADATA: Final = tuple(
@@ -39,9 +41,15 @@ METADATA: Final = tuple(
     for namespace in NAMESPACES
     for file in ("repository", "ranges/0", "metaranges/0", "commits/0", "operations/0/plans/0", "dumps/0/manifest")
 )
+TABLES: Final = tuple(
+    f"{namespace}tables/{file}"
+    for namespace in NAMESPACES[1:]  # a repository's is never a whole bucket
+    for file in ("namespace", "0123456789abcdefghij/0123456789abcdefghij/metadata/0.metadata.json")
+)
 DATA: Final = (
     *(f"{namespace}data/g/0123456789abcdef" for namespace in NAMESPACES),
     *("_graveler", "_graveler0/x", "quick/_graveler", "quick/x_graveler/y", "quick/_gravelerx/y", "landed.csv"),
+    *("quick/tables", "quick/tables0/x", "quick/xtables/y"),
 )
 
 
@@ -65,7 +73,7 @@ def table_request(role: str, action: str, table: str, *partitions: str) -> Reque
 def breaches(stacks: Stacks) -> Iterator[str]:
     """What roles may do beyond their limits, each in a sentence."""
     policies = stacks.policies()
-    for request in (*_forbidden(stacks), *_foreign_secrets(stacks)):
+    for request in (*_forbidden(stacks), *_foreign_secrets(stacks), *_table_requests(stacks, needed=False)):
         if not policies.decide(request).refusal:
             yield f"{request} is allowed"
 
@@ -73,7 +81,7 @@ def breaches(stacks: Stacks) -> Iterator[str]:
 def gaps(stacks: Stacks) -> Iterator[str]:
     """What roles need within their limits, and may not do, each in a sentence."""
     policies = stacks.policies()
-    for request in _needed(stacks):
+    for request in (*_needed(stacks), *_table_requests(stacks, needed=True)):
         if refusal := policies.decide(request).refusal:
             yield refusal
 
@@ -124,6 +132,8 @@ def _forbidden(stacks: Stacks) -> Iterator[Request]:
                 yield from (as_role(role, "s3:PutObject", f"{store}/{key}", "data") for key in DATA)
             if name not in WRITE_METADATA:
                 yield from (as_role(role, "s3:PutObject", f"{store}/{key}", "metadata") for key in METADATA)
+            if name not in WRITE_TABLES:
+                yield from (as_role(role, "s3:PutObject", f"{store}/{key}", "files of tables") for key in TABLES)
 
 
 def _needed(stacks: Stacks) -> Iterator[Request]:
@@ -145,10 +155,36 @@ def _needed(stacks: Stacks) -> Iterator[Request]:
         for store in stores(stacks):
             if name in WRITE_METADATA:
                 yield from (as_role(role, "s3:PutObject", f"{store}/{key}", "metadata") for key in METADATA)
+            if name in WRITE_TABLES:
+                yield from (as_role(role, "s3:PutObject", f"{store}/{key}", "files of tables") for key in TABLES)
             if name in WRITE_OBJECTS:
                 yield from (as_role(role, "s3:PutObject", f"{store}/{key}", "data") for key in DATA)
             if name != "Setup":
-                yield from (as_role(role, "s3:GetObject", f"{store}/{key}", "read") for key in (*DATA, *METADATA))
+                files = (*DATA, *METADATA, *TABLES)
+                yield from (as_role(role, "s3:GetObject", f"{store}/{key}", "read") for key in files)
+
+
+def _table_requests(stacks: Stacks, *, needed: bool) -> Iterator[Request]:
+    """What clients of tables need, or must not be able to do, with the credentials of the role for them, in the lake's bucket;
+    nothing if there is no such role. The right to assume it is the function ``catalog``'s alone."""
+    for stack, logical, _ in stacks.each("AWS::IAM::Role"):
+        if not logical.startswith("TableCredentials"):
+            continue
+        role = stacks.arn(stack, logical)
+        for name, function in roles(stacks).items():
+            if (name == "Catalog") is needed:
+                yield as_role(function, "sts:AssumeRole", role, "credentials of tables")
+        on_tables = ("GetObject", "PutObject", "AbortMultipartUpload")
+        actions = on_tables if needed else ("DeleteObject", "DeleteObjectVersion", "GetObjectVersion", "PutObjectAcl")
+        for store in stores(stacks):
+            yield from (
+                as_role(role, f"s3:{action}", f"{store}/{key}", "table") for action in actions for key in TABLES
+            )
+            if not needed:
+                yield from (as_role(role, "s3:PutObject", f"{store}/{key}", "data") for key in (*DATA, *METADATA))
+                yield as_role(role, "s3:ListBucket", store.partition("/")[0], "listing")
+        if not needed:
+            yield from (table_request(role, action, table_of(stacks), "repositories") for action in (*READS, *WRITES))
 
 
 def _foreign_secrets(stacks: Stacks) -> Iterator[Request]:

@@ -242,4 +242,5 @@ _OPERATIONS: Final[dict[tuple[str, str], Find]] = {
     ("secretsmanager", "PutSecretValue"): _on_secret("PutSecretValue"),
     **{("kms", name): _on_key(name) for name in ("Decrypt", "Encrypt", "GenerateDataKey")},
     ("sts", "GetCallerIdentity"): _anybody,
+    ("sts", "AssumeRole"): _on_arn("sts:AssumeRole", "RoleArn"),
 }

@@ -29,7 +29,7 @@ class Stays:
 
 _ELSEWHERE: Final = "landing|:::graveler-data"
 _OWN: Final = "objects"
-_WRITERS: Final = "Functions(Write|Commit|Merge|Maintain|Ingest|Operate)"
+_WRITERS: Final = "Functions(Write|Commit|Merge|Catalog|Maintain|Ingest|Operate)"
 
 _CHECKS: Final = (
     "The story has no rule with a check; tests/infra/test_check_function.py runs checks, with its calls judged."

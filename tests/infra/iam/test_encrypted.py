@@ -60,7 +60,7 @@ def test_whoever_uses_what_is_encrypted_may_use_the_key(other: Templates) -> Non
     requests = asked(stacks, stacks.policies())
     assert {request.action for request in requests} == {"kms:Decrypt", "kms:GenerateDataKey"}
     assert {request.principal.name for request in requests if request.principal.is_service} == {"events.amazonaws.com"}
-    assert len({request.principal for request in requests}) == 11  # and ten functions
+    assert len({request.principal for request in requests}) == 13  # eleven functions, and clients of tables
     assert refusals(other) == []
 
 
@@ -69,7 +69,7 @@ def test_so_may_roles_with_a_key_that_the_account_has_already(full: Templates) -
     stacks = Stacks(full)
     policies = stacks.policies()
     requests = [request for request in asked(stacks, policies) if not request.principal.is_service]
-    assert len({request.principal for request in requests}) == 11  # ten functions, and Spark jobs
+    assert len({request.principal for request in requests}) == 12  # eleven functions, and Spark jobs
     assert [said for request in requests if (said := policies.decide(request).refusal)] == []
     assert any("events.amazonaws.com" in said for said in refusals(full))
 

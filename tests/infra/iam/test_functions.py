@@ -1,5 +1,5 @@
 """Functions make no call that their policies refuse, also where no deployment's story leads: dumps and restores, garbage and
-purges, repairs, ingest and its replays. They run in this process; their calls are judged by the reviewed templates."""
+purges, repairs, ingest and its replays, merged tables. They run in this process; the reviewed templates judge their calls."""
 
 import json
 import os
@@ -31,6 +31,8 @@ from tests.support.waiting import skip_waits
 __all__ = ["authorization", "deployment", "queue", "write"]
 
 REPOSITORY = "/api/v1/repositories/kept"
+TABLES = "/iceberg/v1/kept"
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "n", "type": "long", "required": False}]}
 
 
 class Calls:
@@ -94,7 +96,8 @@ def test_no_call_of_a_function_is_refused(
     calls: Calls, queue: str, authorization: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handlers = {
-        verb: calls.of(verb.capitalize(), api_handler(verb)) for verb in ("read", "write", "commit", "merge", "diff")
+        verb: calls.of(verb.capitalize(), api_handler(verb))
+        for verb in ("read", "write", "commit", "merge", "catalog", "diff")
     }
     skip_waits(monkeypatch)
     monkeypatch.setattr("graveler.functions.maintenance._LOOK_EVERY", 0.01)
@@ -124,6 +127,15 @@ def test_no_call_of_a_function_is_refused(
     ask("merge", "POST", f"{REPOSITORY}/refs/dev/merge/main", {})
     ask("merge", "POST", f"{REPOSITORY}/branches/main/revert", {"ref": "main", "parent_number": 1})
     ask("read", "GET", f"{REPOSITORY}/refs/{first['id']}/objects/ls")
+    ask("catalog", "POST", f"{TABLES}/main/namespaces", {"namespace": ["shop"]})
+    ask("catalog", "POST", f"{TABLES}/main/namespaces/shop/tables", {"name": "orders", "schema": SCHEMA})
+    ask("write", "POST", f"{REPOSITORY}/branches", {"name": "tables", "source": "main"})
+    for branch in ("main", "tables"):
+        update = {"action": "set-properties", "updates": {branch: "changed"}}
+        ask("catalog", "POST", f"{TABLES}/{branch}/namespaces/shop/tables/orders", {"updates": [update]})
+    ask("merge", "POST", f"{REPOSITORY}/refs/tables/merge/main", {})
+    merged = ask("catalog", "GET", f"{TABLES}/main/namespaces/shop/tables/orders")
+    assert {"main", "tables"} <= set(merged["metadata"]["properties"])
     rule = {"name": "r", "source": "s3://raw/in/", "branch": "main", "destination": "in/", "commit": {"objects": 1}}
     ask("write", "POST", f"{REPOSITORY}/ingest/rules", rule)
     landed = record("1", "in/x", "1")
@@ -159,6 +171,7 @@ def test_no_call_of_a_function_is_refused(
         "Write",
         "Commit",
         "Merge",
+        "Catalog",
         "Diff",
         "Maintain",
         "Ingest",

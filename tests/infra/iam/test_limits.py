@@ -13,6 +13,7 @@ from graveler.access import keys, principal_rules, tokens
 from graveler.api import idempotency, reserved_names
 from graveler.ingest import rules, waiting_repositories
 from graveler.lake.gates.lake_rules import LAKE_RULES
+from graveler.lake.objects import issued_addresses
 from graveler.lake.opening import nesting, repositories
 from graveler.storage.objects.tree_files import FOLDER
 from graveler.storage.secrets import keyring
@@ -31,7 +32,7 @@ def variant(request: pytest.FixtureRequest) -> Stacks:
 def test_roles_may_do_what_they_need_and_nothing_beyond_their_limits(variant: Stacks) -> None:
     assert list(breaches(variant)) == []
     assert list(gaps(variant)) == []
-    functions = {"Read", "Write", "Commit", "Merge", "Diff", "Maintain", "Setup", "Operate", "Ingest"}
+    functions = {"Read", "Write", "Commit", "Merge", "Catalog", "Diff", "Maintain", "Setup", "Operate", "Ingest"}
     assert functions <= set(roles(variant)) <= {*functions, "Job", "Check"}
 
 
@@ -54,6 +55,7 @@ def test_partitions_and_the_folder_of_metadata_are_the_engines() -> None:
     }
     assert of_repositories == {name for name in OF_REPOSITORIES if not re.match("[0-9a-f]{16}/", name)}
     assert foreign_places.METADATA == FOLDER
+    assert foreign_places.TABLES == issued_addresses.TABLES
 
 
 def statements(templates: Templates, logical: str) -> list[dict[str, Any]]:
@@ -153,6 +155,15 @@ def statuses_by_checks(templates: Templates) -> None:
     partitions["dynamodb:LeadingKeys"] = "????????????????/*"
 
 
+def tables_by_committers(templates: Templates) -> None:
+    files = having(templates, "FunctionsCatalogPolicy", "s3:PutObject")["Resource"]
+    having(templates, "FunctionsCommitPolicy", "s3:PutObject")["Resource"] = files
+
+
+def deletion_by_clients(templates: Templates) -> None:
+    having(templates, "TableCredentialsPolicy", "s3:PutObject")["Action"].append("s3:DeleteObject")
+
+
 def jobs(templates: Templates) -> None:
     del having(templates, "JobPolicy", "dynamodb:PutItem")["Condition"]
 
@@ -184,6 +195,7 @@ def connections_that_begin_so(templates: Templates) -> None:
         (beside_metadata, "IngestRole.*s3:PutObject .*_graveler0/x"),
         (metadata_by_readers, "ReadRole.*s3:PutObject .*_graveler/ranges"),
         (in_data_buckets, "CommitRole.*s3:PutObject on arn:aws:s3:::first-bucket/data"),
+        (tables_by_committers, "CommitRole.*s3:PutObject .*/tables/"),
         (jobs, "JobRole.*dynamodb:PutItem"),
         (every_connection, "FlowRole.*secretsmanager:GetSecretValue .*connection/other/id"),
         (connections_that_begin_so, "FlowRole.*secretsmanager:GetSecretValue .*connection/graveler-2/id"),
@@ -201,3 +213,9 @@ def test_a_wider_right_of_the_function_of_checks_is_found(other: Templates) -> N
     templates = copy.deepcopy(other)
     statuses_by_checks(templates)
     assert any(re.search("CheckRole.*dynamodb:PutItem .*/statuses", breach) for breach in breaches(Stacks(templates)))
+
+
+def test_a_wider_right_of_clients_of_tables_is_found(other: Templates) -> None:
+    templates = copy.deepcopy(other)
+    deletion_by_clients(templates)
+    assert any(re.search("TableCredentials.*s3:DeleteObject", breach) for breach in breaches(Stacks(templates)))

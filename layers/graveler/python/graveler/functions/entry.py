@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
 from graveler.access.authentication import Access
-from graveler.api.application import Application
+from graveler.api.application import CATALOG, Application, is_below
 from graveler.api.compression import NO_STORE, event_text
+from graveler.api.errors import ApiError
 from graveler.api.response import JSON_TYPE
+from graveler.api.routing import SAFE
 from graveler.api.settings import DEFAULT_MAX_BODY
 from graveler.functions.deployed_lake import connect, open_deployed_lake
 from graveler.functions.deployment_settings import Configuration, read_configuration
@@ -49,8 +51,9 @@ _RESERVE: Final = 3.0
 
 _SAFE: Final = "!$&'()*+,;=:@/"
 """The characters of a path that stand for themselves, besides letters, digits and ``-._~``."""
-_REPOSITORY: Final = re.compile(r"^/api/v1/repositories/([^/]+)")
+_REPOSITORY: Final = re.compile(r"^/(?:api/v1/repositories|iceberg/v1(?!/config$|/oauth/))/([^/]+)")
 _UPLOAD: Final = re.compile(r"^/api/v1/repositories/[^/]+/branches/[^/]+/objects$")
+_TOKENS: Final = f"{CATALOG}/v1/oauth/tokens"
 PAUSED: Final = "this deployment is paused: nothing can be changed at the moment, only read; try again later"
 """Response to requests that may write, while the table is replaced (docs/deploy.md)."""
 _PAUSE_SECONDS: Final = 60
@@ -148,11 +151,12 @@ def api_handler(verb: str) -> Callable[[Event, Context | None], Event]:
         function.telemetry.begin(_request_id(event))
         path = raw_path(event.get("rawPath", "/"))
         bounded = application if context is None else partial(application, seconds_left=partial(seconds_left, context))
-        entered = door.let_in({**event, "rawPath": path})
+        event = {**event, "rawPath": path}
+        entered = door.let_in(event)
         if entered is None:
-            response = _refused(403, REFUSAL, _request_headers(event))
-        elif function.configuration.paused:
-            response = _refused(503, PAUSED, {**_request_headers(event), "retry-after": str(_PAUSE_SECONDS)})
+            response = _refused(event, 403, REFUSAL, _request_headers(event))
+        elif function.configuration.paused and (_changes_tables(event) or not is_below(path, CATALOG)):
+            response = _refused(event, 503, PAUSED, {**_request_headers(event), "retry-after": str(_PAUSE_SECONDS)})
         else:
             response = answered(bounded, entered)
         operation = response.pop("graveler.operation", "")
@@ -189,9 +193,10 @@ def answered(application: Callable[[Event], Event], event: Event) -> Event:
     """Return the application's response, of a size that Lambda lets through: a page that is too long is requested again with
     fewer results, so that a client may get fewer than it asked for. A response that cannot be shortened becomes a 400 with an
     explanation, instead of Lambda's own 502; a request that is too large, a 413. A text body that may differ from what was sent
-    is a 400."""
+    is a 400. To a change of Iceberg tables that was made, it becomes a 500: after a 4xx clients delete the files of a commit."""
     if (received := _body_bytes(event)) > MAX_BODY:
         return _refused(
+            event,
             413,
             f"the body has {received:,} bytes, but a function accepts at most {MAX_BODY:,}; upload larger objects with a "
             "presigned URL, and split large requests",
@@ -199,6 +204,7 @@ def answered(application: Callable[[Event], Event], event: Event) -> Event:
         )
     if not _is_as_sent(event, received):
         return _refused(
+            event,
             400,
             "the body may not have arrived as it was sent: a function receives bodies of text and JSON types as UTF-8 text, "
             "and other bytes are lost; upload with a presigned URL, or with the content type application/octet-stream",
@@ -210,9 +216,26 @@ def answered(application: Callable[[Event], Event], event: Event) -> Event:
     shorter = _shorter(event, response, size)
     if shorter is not None:
         return answered(application, shorter)
-    message = f"the response has {size:,} bytes, but a function can return at most {MAX_ANSWER:,}; request less at once"
+    message = f"the response has {size:,} bytes, but a function can return at most {MAX_ANSWER:,}; {_advice(event)}"
     headers = {name: value for name, value in response["headers"].items() if name not in _OF_BODY}
-    return {**response, **_refused(400, message, headers)}
+    return {**response, **_refused(event, 500 if _changes_tables(event) else 400, message, headers)}
+
+
+def _changes_tables(event: Event) -> bool:
+    """Return whether a request may change tables. A login does not."""
+    path, method = event["rawPath"], event["requestContext"]["http"]["method"]
+    return is_below(path, CATALOG) and method not in SAFE and path != _TOKENS
+
+
+def _advice(event: Event) -> str:
+    if not is_below(event["rawPath"], CATALOG):
+        return "request less at once"
+    if _changes_tables(event):
+        return "the change was made. Load the table anew, and expire snapshots that nobody needs"
+    return (
+        "accept gzip, load the table with snapshots=refs (in clients: snapshot-loading-mode=refs), and expire snapshots that "
+        "nobody needs; list names with a pageSize"
+    )
 
 
 def _request_id(event: Event) -> str:
@@ -224,10 +247,16 @@ def _request_headers(event: Event) -> dict[str, str]:
     return {"x-request-id": _request_id(event)}
 
 
-def _refused(status: int, message: str, headers: Mapping[str, str] | None = None) -> Event:
+def _refused(event: Event, status: int, message: str, headers: Mapping[str, str]) -> Event:
+    """Return a refusal as clients of the path's protocol understand it."""
+    if is_below(event["rawPath"], CATALOG):
+        from graveler.api.iceberg.catalog_refusals import refusal  # which few functions load
+
+        refused = refusal(ApiError(status, message), "", "").event()
+        return {**refused, "headers": {**headers, **refused["headers"], "cache-control": NO_STORE}}
     return {
         "statusCode": status,
-        "headers": {**(headers or {}), "content-type": JSON_TYPE, "cache-control": NO_STORE},
+        "headers": {**headers, "content-type": JSON_TYPE, "cache-control": NO_STORE},
         "body": json.dumps({"message": message}),
         "isBase64Encoded": False,
     }
@@ -280,5 +309,7 @@ def _shorter(event: Event, response: Event, size: int) -> Event | None:
 def raw_path(path: str) -> str:
     """Return the path, percent-encoded. An HTTP API passes it decoded, despite its name, and any percent sign in it is part of a
     name (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-routes.html,
-    https://github.com/fastify/aws-lambda-fastify/issues/169). Only the slashes of names are lost: the router joins them."""
+    https://github.com/fastify/aws-lambda-fastify/issues/169). Only the slashes of names are lost: the router joins them. The
+    byte 0x1F between the levels of an Iceberg namespace (``%1F``) is there, as other control characters
+    (https://github.com/middleapi/standard-server/pull/93)."""
     return quote(path, safe=_SAFE, errors="surrogatepass")

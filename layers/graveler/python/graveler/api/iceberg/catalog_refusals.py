@@ -59,8 +59,11 @@ _STATUS_TYPES: Final = {
     404: "NotFoundException",
     405: "BadRequestException",
     409: "CommitFailedException",
+    413: "BadRequestException",
     429: "TooManyRequestsException",
+    500: "CommitStateUnknownException",
     501: "UnsupportedOperationException",
+    503: "ServiceUnavailableException",
 }
 
 _log = logging.getLogger("graveler.api")

@@ -1,0 +1,131 @@
+"""The catalog of Iceberg tables as a function: clients' logins, names, refusals and sizes through the gateway's events."""
+
+import gzip
+import json
+from base64 import b64decode, b64encode
+from typing import Any, Final
+
+import pytest
+import urllib3
+
+from graveler.functions.entry import MAX_ANSWER, answered, api_handler
+from tests.functions.conftest import Handler
+from tests.functions.events import event
+from tests.support.shell import Shell
+
+BASE: Final = "/iceberg/v1/sales/main"
+SCHEMA: Final = {
+    "type": "struct",
+    "schema-id": 0,
+    "fields": [{"id": 1, "name": "n", "type": "long", "required": False}],
+}
+TABLE: Final = {"name": "orders", "schema": SCHEMA}
+
+
+@pytest.fixture
+def catalog(deployment: None, authorization: str) -> Handler:
+    """The function, on a lake with a repository."""
+    created = {"name": "sales", "storage_namespace": "s3://lake/sales"}
+    made = api_handler("write")(event("POST", "/api/v1/repositories", body=created, authorization=authorization), None)
+    assert made["statusCode"] == 201
+    return api_handler("catalog")
+
+
+def login(catalog: Handler, authorization: str) -> str:
+    """A token for an access key, which a client sends as a form; API Gateway passes that as base64."""
+    key_id, _, secret = b64decode(authorization.partition(" ")[2]).decode().partition(":")
+    form = f"grant_type=client_credentials&client_id={key_id}&client_secret={secret}&scope=catalog"
+    asked = event("POST", "/iceberg/v1/oauth/tokens")
+    asked |= {"body": b64encode(form.encode()).decode(), "isBase64Encoded": True}
+    response = catalog(asked, None)
+    assert response["statusCode"] == 200, response["body"]
+    return f"Bearer {json.loads(response['body'])['access_token']}"
+
+
+def refusal_of(response: dict[str, Any]) -> dict[str, Any]:
+    """The error in a response, as Iceberg's clients read it."""
+    error: dict[str, Any] = json.loads(response["body"])["error"]
+    assert error["code"] == response["statusCode"]
+    return error
+
+
+def test_a_client_logs_in_and_makes_tables_in_nested_namespaces(catalog: Handler, authorization: str) -> None:
+    """``%1F`` between the levels of a namespace arrives decoded, as API Gateway has it."""
+    token = login(catalog, authorization)
+
+    def ask(method: str, path: str, body: Any = None, status: int = 200) -> Any:
+        response = catalog(event(method, path, body=body, authorization=token), None)
+        assert response["statusCode"] == status, response["body"]
+        return json.loads(response["body"] or "null")
+
+    config = catalog(event("GET", "/iceberg/v1/config", query="warehouse=sales%40main", authorization=token), None)
+    assert json.loads(config["body"])["overrides"]["prefix"] == "sales/main"
+    ask("POST", f"{BASE}/namespaces", {"namespace": ["shop", "eu"]})
+    made = ask("POST", f"{BASE}/namespaces/shop%1Feu/tables", TABLE)
+    assert made["metadata-location"].startswith("s3://lake/sales/tables/")
+    ask("HEAD", "/iceberg/v1/sales%2Fmain/namespaces/shop%1Feu/tables/orders", status=204)
+    changes = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    changed = ask("POST", f"{BASE}/namespaces/shop%1Feu/tables/orders", changes)
+    assert changed["metadata"]["properties"]["a"] == "b"
+    missing = catalog(event("GET", f"{BASE}/namespaces/shop/tables/orders", authorization=token), None)
+    assert refusal_of(missing)["type"] == "NoSuchTableException"
+
+
+def test_a_wrong_secret_logs_nobody_in(catalog: Handler) -> None:
+    asked = event("POST", "/iceberg/v1/oauth/tokens")
+    asked["body"] = "grant_type=client_credentials&client_id=AKIA&client_secret=wrong"
+    response = catalog(asked, None)
+    assert (response["statusCode"], json.loads(response["body"])["error"]) == (401, "invalid_client")
+
+
+def test_the_functions_own_refusals_are_icebergs(catalog: Handler, authorization: str, shell: Shell) -> None:
+    packed = event("POST", f"{BASE}/namespaces", authorization=authorization)
+    data = gzip.compress(json.dumps({"namespace": ["packed"]}).encode())
+    packed["headers"] |= {"content-encoding": "gzip", "content-length": str(len(data))}
+    packed["body"] = data.decode("utf-8", "replace")  # the gateway takes JSON for text
+    assert "may not have arrived as it was sent" in refusal_of(catalog(packed, None))["message"]
+
+
+def test_a_paused_catalog_is_read_and_changes_nothing(authorization: str, catalog: Handler, shell: Shell) -> None:
+    shell.export("GRAVELER_PAUSED", "true")
+    paused = api_handler("catalog")
+    token = login(paused, authorization)
+    assert paused(event("GET", f"{BASE}/namespaces", authorization=token), None)["statusCode"] == 200
+    response = paused(event("POST", f"{BASE}/namespaces", body={"namespace": ["a"]}, authorization=token), None)
+    assert (refusal_of(response)["type"], response["headers"]["retry-after"]) == ("ServiceUnavailableException", "60")
+    assert response["headers"]["x-request-id"] == "request"
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "kind", "words"),
+    [
+        ("GET", 400, "BadRequestException", "snapshot-loading-mode=refs"),
+        ("POST", 500, "CommitStateUnknownException", "the change was made"),
+    ],
+)
+def test_a_response_that_lambda_would_not_return_is_refused_and_no_client_deletes_what_it_committed(
+    method: str, status: int, kind: str, words: str
+) -> None:
+    """After a 4xx clients delete the files of their commit."""
+    large = {"statusCode": 200, "headers": {"etag": "e"}, "body": '"' * (MAX_ANSWER // 2), "isBase64Encoded": False}
+    response = answered(lambda _: large, event(method, f"{BASE}/namespaces/shop/tables/orders"))
+    refused = refusal_of(response)
+    assert (response["statusCode"], refused["type"]) == (status, kind)
+    assert words in refused["message"]
+    assert "etag" not in response["headers"]
+
+
+def test_large_metadata_are_returned_to_clients_that_accept_gzip(catalog: Handler, authorization: str) -> None:
+    headers = urllib3.make_headers(accept_encoding="gzip")
+    names = [{"id": n, "name": f"column_{n}", "type": "long", "required": False} for n in range(1, 200)]
+    for body, path in (
+        ({"namespace": ["shop"]}, "/namespaces"),
+        ({**TABLE, "schema": {**SCHEMA, "fields": names}}, "/namespaces/shop/tables"),
+    ):
+        response = catalog(event("POST", BASE + path, body=body, authorization=authorization), None)
+        assert response["statusCode"] == 200, response["body"]
+    asked = event("GET", f"{BASE}/namespaces/shop/tables/orders", authorization=authorization)
+    response = catalog({**asked, "headers": {**asked["headers"], **headers}}, None)
+    assert (response["headers"]["content-encoding"], response["isBase64Encoded"]) == ("gzip", True)
+    document = json.loads(gzip.decompress(b64decode(response["body"])))
+    assert len(document["metadata"]["schemas"][0]["fields"]) == len(names)
