@@ -21,7 +21,7 @@ def differ(old: Tree, new: Tree, start: bytes = b"", end: bytes | None = None) -
 
     Opens nothing if the ranges that cover the interval are the same on both sides; otherwise some of those that differ.
     """
-    if not _covers_differ(old, new, start, end):
+    if not covers_differ(old, new, start, end):
         return False
     return next(diff(old, new, start, end), None) is not None
 
@@ -98,11 +98,11 @@ def _differ_between(old: Tree, new: Tree, key_ranges: Sequence[KeyRange]) -> boo
     start = min((keys.start for keys in key_ranges), default=b"")
     ends = [keys.end for keys in key_ranges if keys.end is not None]
     end = max(ends) if ends and len(ends) == len(key_ranges) else None
-    return _covers_differ(old, new, start, end)
+    return covers_differ(old, new, start, end)
 
 
-def _covers_differ(old: Tree, new: Tree, start: bytes, end: bytes | None) -> bool:
-    """Return whether the ranges that may hold keys of the interval differ in number or contents. Opens nothing."""
+def covers_differ(old: Tree, new: Tree, start: bytes, end: bytes | None) -> bool:
+    """Return whether the ranges that may hold keys of an interval differ in number or contents. Opens nothing."""
     begin, stop = _cover(old, start, end)
     other_begin, other_stop = _cover(new, start, end)
     length = stop - begin

@@ -1,7 +1,9 @@
 """Preview of a merge: its effect in total, its changes and conflicts in pages, and its changes by common prefix."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,10 +18,14 @@ from graveler.lake.text import utf8
 from graveler.model import Change, ChangeType, Conflict, MergePreview, MergeStrategies, Page
 from graveler.system.departures import expect_client
 from graveler.tree.diff import Difference
+from graveler.tree.has_difference import covers_differ
 from graveler.tree.listing import prefix_end
 from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import Allowance, TotalsCounter
-from graveler.values.reserved_paths import is_table
+from graveler.values.reserved_paths import END, RESERVED, is_table
+
+if TYPE_CHECKING:
+    from graveler.lake.merging.table_merges import TableMerges
 
 
 class MergeChange(Struct, frozen=True, gc=False):
@@ -110,19 +116,48 @@ class PreviewedMerge:
 
     def _items(self, start: bytes, end: bytes | None) -> Iterator[Difference | TreeConflict]:
         base, source, destination = self._trees
+        of_names = dict(self._of_names(start, end))
         for item in preview(base, source, destination, strategy_by_key(self._strategies), start, end):
             expect_client()
-            yield self._of_table(item) if isinstance(item, TreeConflict) and is_table(item.key) else item
+            key = item.key if isinstance(item, TreeConflict) else item[0]
+            for earlier in [place for place in of_names if place < key]:
+                yield of_names.pop(earlier)
+            if key in of_names:
+                yield of_names.pop(key)
+            else:
+                yield self._of_table(item) if isinstance(item, TreeConflict) and is_table(item.key) else item
+        yield from of_names.values()
 
-    def _of_table(self, conflict: TreeConflict) -> Difference | TreeConflict:
-        """Return what the merge of a table that both sides changed does to its entry. Cost as of
-        :meth:`graveler.lake.merging.table_merges.TableMerges.merged`; nothing is written."""
+    @cached_property
+    def _merges(self) -> "TableMerges":
         from graveler.lake.merging.table_merges import TableMerges  # few merges meet in a table
 
         base, source, destination = self._trees
         strategy = strategy_by_prefix(self._strategies)
-        merges = TableMerges(self._repository, (base, source, destination), self.source.id, strategy)
-        decision = merges.decide(conflict.key, destination)
+        return TableMerges(self._repository, (base, source, destination), self.source.id, strategy)
+
+    def _of_names(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, Difference | TreeConflict]]:
+        """Yield the conflicts of names in an interval, and what strategies do about some, in key order. No request where only one
+        side changed names."""
+        base, source, destination = self._trees
+        if not all(covers_differ(base, side, RESERVED, END) for side in (source, destination)):
+            return
+        items: dict[bytes, Difference | TreeConflict] = {}
+        for conflict in self._merges.name_conflicts():
+            decision = self._merges.of_names(conflict, destination)
+            if decision.reasons:
+                key = conflict.key
+                items[key] = TreeConflict(key, base.get(key), source.get(key), destination.get(key))
+            for key, packed in decision.changes.items():
+                items[key] = key, destination.get(key), packed
+        for key in sorted(items):
+            if start <= key and (end is None or key < end):
+                yield key, items[key]
+
+    def _of_table(self, conflict: TreeConflict) -> Difference | TreeConflict:
+        """Return what the merge of a table that both sides changed does to its entry. Cost as of
+        :meth:`graveler.lake.merging.table_merges.TableMerges.merged`; nothing is written."""
+        decision = self._merges.decide(conflict.key, self._trees[2])
         if decision.reasons:
             return conflict
         return conflict.key, conflict.destination, decision.changes.get(conflict.key)

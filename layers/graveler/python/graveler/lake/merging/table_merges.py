@@ -6,6 +6,7 @@ all files that it reaches. Links stay that one side removed, since the merged ta
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links, p
 from graveler.lake.iceberg.metadata_files import keep_document, put_once, read_document
 from graveler.lake.iceberg.table_folders import TableFolder, folder_of
 from graveler.lake.iceberg.table_states import UUID_FIELD, location_of, reader_in, state_fields
+from graveler.lake.merging.table_names import NameConflict, TableNames, both_changed_names
 from graveler.lake.parts import RepositoryParts
 from graveler.model import CommitID, MergeStrategy, ObjectEntry, SplitParameters
 from graveler.table_format.merge_results import (
@@ -32,7 +34,7 @@ from graveler.tree.diff import diff
 from graveler.tree.listing import prefix_end
 from graveler.tree.merge import StrategyOf
 from graveler.tree.tree import Tree
-from graveler.values.reserved_paths import END, FILES, RESERVED, is_table
+from graveler.values.reserved_paths import FILES, is_table
 
 _STRATEGIES: Final = {
     MergeStrategy.NONE: None,
@@ -60,18 +62,39 @@ class TableMerges:
         self._source = source
         self._strategy = strategy
 
+    @cached_property
+    def _names(self) -> TableNames:
+        return TableNames(self._repository.codec, self._trees)
+
     def merged(self, tree: Tree, keys: frozenset[bytes], split: SplitParameters) -> tuple[Tree, tuple[str, ...]]:
-        """Return the merged tree with the merges of the tables at these keys, or the reasons for which some are conflicts.
+        """Return the merged tree with the merges of the tables at these keys, or the reasons for which tables or names are
+        conflicts.
 
         Cost for each table: its metadata at the three commits, unless this process has it, three manifest lists, the manifests
         that differ; the files of the new snapshot written, one request for each file that is linked anew.
         """
         decisions = [self.decide(key, tree, writes=True) for key in sorted(keys)]
+        decisions += [self.of_names(conflict, tree) for conflict in self.name_conflicts()]
         reasons = tuple(reason for decision in decisions for reason in decision.reasons)
         if reasons:
             return tree, reasons
         changes = {key: packed for decision in decisions for key, packed in decision.changes.items()}
         return apply(tree, sorted(changes.items()), split), ()
+
+    def name_conflicts(self) -> list[NameConflict]:
+        """Return the conflicts of names. Reads the entries of the catalog in which a side differs from the base, if both do."""
+        return self._names.conflicts() if both_changed_names(self._trees) else []
+
+    def of_names(self, conflict: NameConflict, tree: Tree) -> TableDecision:
+        """Return what a strategy does about a conflict of names, or the conflict."""
+        strategy = self._strategy(conflict.key)
+        if strategy is MergeStrategy.NONE:
+            return TableDecision({}, (conflict.sentence,))
+        changes = dict(conflict.resolutions[strategy])
+        for key, packed in conflict.resolutions[strategy].items():
+            if packed is not None and is_table(key):
+                changes |= self._kept_links(self._repository.codec.decode(key, packed), tree)
+        return TableDecision(changes)
 
     def decide(self, key: bytes, tree: Tree, *, writes: bool = False) -> TableDecision:
         """Return the merge of the table at a key, whose other records ``tree`` has. Without ``writes`` nothing is written or
@@ -83,42 +106,50 @@ class TableMerges:
         name = str((relation_of(key) or ("",))[0])
         _, (source_key, source), (destination_key, destination) = records
         if len({entry.metadata.get(UUID_FIELD) for entry in entries if entry is not None}) > 1:
-            return self._sided(key, records, tree, (f"table {name}: one side made it anew, and the other changed it",))
+            return self._sided(key, records, tree, (self._two_tables(name, records),))
         result, folder = self._merge(key, entries)
         if isinstance(result, TableConflicts):
             return TableDecision({}, tuple(f"table {name}: {conflict.sentence}" for conflict in result.conflicts))
         if isinstance(result, SideTaken):
             return self._taken(records, source if result.side == "source" else destination, tree)
         place = source_key if destination_key == records[0][0] else destination_key
-        if destination_key not in (records[0][0], source_key) and source_key != records[0][0]:
-            return TableDecision({}, (f"table {name}: both sides renamed it",))
         assert folder is not None
         entry = entries[2] or entries[1]
         assert entry is not None
         return self._written(records, place, entry, result, folder, tree, writes=writes)
 
+    def _two_tables(self, name: str, records: list[tuple[bytes, bytes | None]]) -> str:
+        """Return the reason for which two tables cannot have one name."""
+        uuid = self._uuid(*records[0])
+        if uuid is None:
+            return f"table {name}: both sides have a new table of this name, and they are two"
+        for number, (maker, changer) in enumerate((("source", "destination"), ("destination", "source"))):
+            renamed = self._names.new_key(number, uuid)
+            relation = relation_of(renamed) if renamed is not None else None
+            if relation is not None:
+                renaming = f"the {maker} renamed it to {relation[0]} and has another one here"
+                return f"table {name}: {renaming}, and the {changer} changed it"
+        return f"table {name}: one side made it anew, and the other changed it"
+
     def _records(self, key: bytes) -> list[tuple[bytes, bytes | None]]:
         """Return the table's key and record at base, source and destination, also if one side renamed it."""
         base, source, destination = self._trees
-        before = base.get(key)
-        records = [(key, before)]
-        for side in (source, destination):
-            packed = side.get(key)
-            place = key
-            if packed is None and before is not None:
-                uuid = self._repository.codec.decode(key, before).metadata.get(UUID_FIELD)
-                place, packed = self._renamed(base, side, uuid) or (key, None)
-            records.append((place, packed))
+        place, packed = key, base.get(key)
+        uuids = [self._uuid(key, side.get(key)) for side in (source, destination)]
+        if packed is None and uuids[0] == uuids[1]:
+            place = self._names.former_key(uuids[0]) or key
+            packed = base.get(place)
+        uuid = self._uuid(place, packed)
+        records = [(place, packed)]
+        for number, side in enumerate((source, destination)):
+            present = key
+            if side.get(key) is None:
+                present = self._names.new_key(number, uuid) or key
+            records.append((present, side.get(present)))
         return records
 
-    def _renamed(self, base: Tree, side: Tree, uuid: str | None) -> tuple[bytes, bytes] | None:
-        """Return where a side has the table with this UUID, if it is new there."""
-        for key, before, packed in _entry_differences(base, side):
-            if before is not None or packed is None or not is_table(key):
-                continue
-            if self._repository.codec.decode(key, packed).metadata.get(UUID_FIELD) == uuid:
-                return key, packed
-        return None
+    def _uuid(self, key: bytes, packed: bytes | None) -> str | None:
+        return None if packed is None else self._repository.codec.decode(key, packed).metadata.get(UUID_FIELD)
 
     def _merge(self, key: bytes, entries: list[ObjectEntry | None]) -> tuple[MergeResult, TableFolder | None]:
         states = [None if entry is None else self._state(entry) for entry in entries]
@@ -142,7 +173,12 @@ class TableMerges:
         strategy = self._strategy(key)
         if strategy is MergeStrategy.NONE:
             return TableDecision({}, reasons)
-        return self._taken(records, records[1 if strategy is MergeStrategy.SOURCE_WINS else 2][1], tree)
+        winner, loser = (1, 2) if strategy is MergeStrategy.SOURCE_WINS else (2, 1)
+        decision = self._taken(records, records[winner][1], tree)
+        if records[0][1] is not None:
+            return decision
+        former = {place: packed for place, packed in self._names.without(loser - 1, key).items() if place != key}
+        return TableDecision({**decision.changes, **former})
 
     def _taken(self, records: list[tuple[bytes, bytes | None]], packed: bytes | None, tree: Tree) -> TableDecision:
         """Return the table as one side has it."""
@@ -201,11 +237,3 @@ class TableMerges:
             for key, merged, packed in diff(tree, side, path, prefix_end(path)):
                 if merged is None and packed is not None:
                     yield key, packed
-
-
-def _entry_differences(base: Tree, side: Tree) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
-    """Yield the differences of entries, leaving out the files of tables."""
-    end_of_files = prefix_end(FILES)
-    assert end_of_files is not None
-    yield from diff(base, side, RESERVED, FILES)
-    yield from diff(base, side, end_of_files, END)

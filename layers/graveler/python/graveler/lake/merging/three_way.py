@@ -15,11 +15,12 @@ from graveler.lake.merging.inputs import conflict_of, trees_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
 from graveler.system.progress import no_object_progress
+from graveler.tree.has_difference import covers_differ
 from graveler.tree.merge import TreeConflict, merge
 from graveler.tree.parts import merge_points, total_load
 from graveler.tree.tree import Tree
 from graveler.tree.writer import StoppedError
-from graveler.values.reserved_paths import is_table
+from graveler.values.reserved_paths import END, RESERVED, is_table
 
 
 class ThreeWay(msgspec.Struct, frozen=True):
@@ -92,8 +93,7 @@ def land_three_way(repository: RepositoryParts, plan: MergePlan, context: Contex
             if result.tree is None:
                 raise conflict_error(repository, plan, result.conflicts)
             tree = result.tree
-            if tables:
-                tree = with_tables(repository, plan, chosen, (base, source, before), split, tree, tables)
+            tree = with_tables(repository, plan, chosen, (base, source, before), split, tree, tables)
             return draft(plan, chosen, tree, head, before)
 
         return build
@@ -116,14 +116,18 @@ def with_tables(
     keys: frozenset[bytes],
 ) -> Tree:
     """Return a merged tree with the merges of the tables at these keys, by rows; ``trees`` are base, source and destination.
-    Cost as of :meth:`graveler.lake.merging.table_merges.TableMerges.merged`. :class:`MergeConflictError`."""
+    Cost as of :meth:`graveler.lake.merging.table_merges.TableMerges.merged`; nothing where only one side changed entries of the
+    catalog. :class:`MergeConflictError`."""
+    if not keys and not all(covers_differ(trees[0], side, RESERVED, END) for side in trees[1:]):
+        return tree
     from graveler.lake.merging.table_merges import TableMerges  # few merges meet in a table
 
     source = CommitID("" if chosen.source is None else chosen.source.id)
     merges = TableMerges(repository, trees, source, strategy_by_prefix(chosen.strategies))
     merged, reasons = merges.merged(tree, keys, split)
     if reasons:
-        conflicts = tuple(TreeConflict(key, *(side.get(key) for side in trees)) for key in sorted(keys))
+        places = {*keys, *(conflict.key for conflict in merges.name_conflicts())}
+        conflicts = tuple(TreeConflict(key, *(side.get(key) for side in trees)) for key in sorted(places))
         raise conflict_error(repository, plan, conflicts, reasons)
     return merged
 

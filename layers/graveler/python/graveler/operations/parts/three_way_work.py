@@ -108,9 +108,8 @@ class ThreeWayWork:
             tree = joined.on((base, source, before), split, make)
             if conflicts:
                 raise conflict_error(self._repository, self._undertaking, tuple(conflicts))
-            if self._tables:
-                trees = base, source, before
-                tree = with_tables(self._repository, self._undertaking, chosen, trees, split, tree, self._tables)
+            trees = base, source, before
+            tree = with_tables(self._repository, self._undertaking, chosen, trees, split, tree, self._tables)
             return draft(self._undertaking, chosen, tree, head, before)
 
         return land_built(self._repository, self._undertaking, build, self._deadline)
