@@ -12,7 +12,7 @@ from typing import Final
 from infra.settings import SettingsError
 
 TABLES: Final = "tables"
-"""The folder of tables' files in a namespace: as graveler.lake.objects.issued_addresses.TABLES."""
+"""The folder of tables' files in a namespace: as graveler.tree.record.TABLES."""
 METADATA: Final = "_graveler"
 """The folder of graveler's own files in a namespace, which may be anywhere in a bucket: as
 graveler.storage.objects.tree_files.FOLDER."""

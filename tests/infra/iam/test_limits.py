@@ -13,10 +13,10 @@ from graveler.access import keys, principal_rules, tokens
 from graveler.api import idempotency, reserved_names
 from graveler.ingest import rules, waiting_repositories
 from graveler.lake.gates.lake_rules import LAKE_RULES
-from graveler.lake.objects import issued_addresses
 from graveler.lake.opening import nesting, repositories
 from graveler.storage.objects.tree_files import FOLDER
 from graveler.storage.secrets import keyring
+from graveler.tree import record
 from infra import foreign_places
 from tests.infra.iam.limits import OF_KEYS, OF_REPOSITORIES, breaches, flows, gaps, roles
 from tests.infra.iam.templates import Stacks
@@ -55,7 +55,7 @@ def test_partitions_and_the_folder_of_metadata_are_the_engines() -> None:
     }
     assert of_repositories == {name for name in OF_REPOSITORIES if not re.match("[0-9a-f]{16}/", name)}
     assert foreign_places.METADATA == FOLDER
-    assert foreign_places.TABLES == issued_addresses.TABLES
+    assert f"{foreign_places.TABLES}/" == record.TABLES
 
 
 def statements(templates: Templates, logical: str) -> list[dict[str, Any]]:
