@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from graveler.table_format.merge_decisions import Circumstances, decide
+from graveler.table_format.merge_files import SequenceNumbers
 from graveler.table_format.merge_results import TableConflict
 from tests.table_format.merge_model import (
     Branch,
@@ -18,6 +20,7 @@ from tests.table_format.merge_model import (
     Operation,
     World,
     base_of,
+    changes_of,
     in_order,
     merge,
     multiset,
@@ -129,3 +132,18 @@ def test_later_merges_of_one_branch_and_reverts_merge_by_rows_or_conflict(vector
                 merged += 1
                 assert multiset(result.branch) == by_rows(*states), [histories, later.work, head.work]
     assert merged > MERGES // 8
+
+
+def test_positions_that_cannot_be_read_are_a_conflict_that_says_what_is_missing() -> None:
+    base, source, destination = branches(
+        World(partitioned=False),
+        [],
+        [Operation("delete", 0, 1, "position"), Operation("append", 0, 3)],
+        [Operation("delete", 0, 1, "position")],
+    )
+    changes = [changes_of(side, base) for side in (source, destination)]
+    numbers = SequenceNumbers(base.last, source.last, destination.last)
+    terms = Circumstances(False, base.last, numbers.of_added, lambda _: None, str, missing_reader="install it")
+    conflicts = decide(changes[0], changes[1], terms).conflicts
+    assert [conflict.kind for conflict in conflicts] == ["position-deletes"]
+    assert "may have rows in common (install it)" in conflicts[0].sentence

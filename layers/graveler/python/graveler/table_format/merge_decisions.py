@@ -42,6 +42,8 @@ class Circumstances(Struct, frozen=True):
     partition_text: Callable[[Partition], str]
     by_source: tuple[Renumbered, ...] = ()
     by_destination: tuple[Renumbered, ...] = ()
+    missing_reader: str = ""
+    """The sentence about what reading positions lacks, for conflicts where they are unknown."""
 
     @property
     def renumbered(self) -> list[LiveFile]:
@@ -194,6 +196,9 @@ class _Decisions:
                 touched = [by_path[delete.target]] if delete.target in by_path else []
             elif delete.content == POSITION_DELETES:
                 touched = [file for file in removed if delete.may_touch(file)]
+                positions = self.circumstances.positions(delete) if touched else None
+                if positions is not None:
+                    touched = [file for file in touched if file.path in positions]
             else:
                 touched = list(index.overlapping(delete.partition))
             if touched:
@@ -254,7 +259,7 @@ class _Decisions:
         source = self._target_positions(union.source, target)
         destination = self._target_positions(union.destination, target)
         if base is None or source is None or destination is None:
-            reason = "which positions is unknown, as they cannot be read"
+            reason = f"which positions is unknown, as they cannot be read{self._lack()}"
         elif common := (source ^ base) & (destination ^ base):
             reason = f"{len(common):,} of them in common"
         else:
@@ -288,7 +293,10 @@ class _Decisions:
             ):
                 meeting.append(other)
         if meeting:
-            verb = "have rows in common" if positions is not None else "may have rows in common"
+            is_known = positions is not None and all(
+                self.circumstances.positions(other) is not None for other in meeting
+            )
+            verb = "have rows in common" if is_known else f"may have rows in common{self._lack()}"
             self._conflict(
                 "position-deletes",
                 f"deletes that both sides changed{self._in(file.partition)} {verb}, and one side added rows",
@@ -297,6 +305,9 @@ class _Decisions:
                 [file],
                 meeting,
             )
+
+    def _lack(self) -> str:
+        return f" ({self.circumstances.missing_reader})" if self.circumstances.missing_reader else ""
 
     def _deletes_of_files_of_both(self) -> None:
         brought_back = [*self.source.data_removed(), *self._source_deletes.restored]

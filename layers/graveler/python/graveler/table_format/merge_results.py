@@ -35,9 +35,9 @@ class TableState(Struct, frozen=True):
     location: str
 
 
-ReadPositions = Callable[[Document], Mapping[str, frozenset[int]]]
-"""Returns the positions that a file of position deletes has, by data file. It gets the ``data_file`` of the manifest's entry.
-Costs one read of that file."""
+ReadPositions = Callable[[Document], Mapping[str, frozenset[int]] | None]
+"""Returns the positions that a file of position deletes has, by data file, or None if they cannot be read. It gets the
+``data_file`` of the manifest's entry. Costs one read of that file."""
 
 
 class MergeTerms(Struct, frozen=True):
@@ -50,6 +50,7 @@ class MergeTerms(Struct, frozen=True):
     isolation: Literal["serializable", "snapshot"] | None = None
     strategy: Literal["source-wins", "destination-wins"] | None = None
     read_positions: ReadPositions | None = None
+    missing_reader: str = ""
 
 
 class TableConflict(Struct, frozen=True):

@@ -196,6 +196,7 @@ class _Merge:
             text,
             by_source,
             by_destination,
+            self._terms.missing_reader,
         )
 
     def _result(

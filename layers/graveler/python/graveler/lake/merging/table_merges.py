@@ -14,6 +14,7 @@ from msgspec import Struct
 from graveler.lake.iceberg.catalog_paths import relation_of
 from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links, placed_files
 from graveler.lake.iceberg.metadata_files import keep_document, put_once, read_document
+from graveler.lake.iceberg.position_deletes import missing_reader, position_reader
 from graveler.lake.iceberg.table_folders import TableFolder, folder_of
 from graveler.lake.iceberg.table_states import UUID_FIELD, location_of, reader_in, state_fields
 from graveler.lake.merging.table_names import NameConflict, TableNames, both_changed_names
@@ -155,12 +156,15 @@ class TableMerges:
         states = [None if entry is None else self._state(entry) for entry in entries]
         metadata = next(state.metadata for state in states[::-1] if state is not None)
         folder = folder_of(self._repository, metadata["table-uuid"], metadata["location"])
+        read_file = reader_in(self._repository, folder)
         terms = MergeTerms(
             f"{folder.location}/metadata",
             self._source,
             strategy=_STRATEGIES[self._strategy(key)],
+            read_positions=position_reader(read_file),
+            missing_reader=missing_reader(),
         )
-        return merge_tables(states[0], states[1], states[2], reader_in(self._repository, folder), terms), folder
+        return merge_tables(states[0], states[1], states[2], read_file, terms), folder
 
     def _state(self, entry: ObjectEntry) -> TableState:
         document = read_document(self._repository, entry, "", read_table)
