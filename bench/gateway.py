@@ -30,12 +30,12 @@ from bench.servers import cpu_seconds, family
 from graveler.gateway.control import KeyPair, LakePlace, Mount, Opening, line_of
 from graveler.gateway.store.port import Bytes
 from graveler.gateway.store.s3_origins import locate
-from graveler.gateway.store.s3_signature import Keys, S3Signer, target_of
 from graveler.gateway.store.stores import ByteStores
 from graveler.lake.opening.folder import create_folder_lake, open_folder_lake
 from graveler.lake.opening.location import FolderLake
 from graveler.server.threads import Threads
 from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.objects.s3_signature import Keys, S3Signer, target_of
 
 KEYS = KeyPair("AKIAJBENCHBENCHBENQ0", "b" * 40)
 REGION = "eu-central-1"

@@ -34,6 +34,7 @@ OTHERS: Final = {
     "CLIENT_SECRET": "DuckDB",
     "CNAME": "DNS",
     "DataLoader": "PyTorch",
+    "FsspecFileIO": "PyIceberg",
     "OAUTH2_SERVER_URI": "DuckDB",
     "PROVIDER": "DuckDB",
     "RSGIProtocolClosed": "granian",

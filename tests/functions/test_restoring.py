@@ -21,8 +21,8 @@ from graveler.functions.entry import INITIALIZATION, api_handler
 from graveler.functions.snapshot import SNAPSHOT, renew_process
 from graveler.storage import aws_requests
 from graveler.storage.aws_requests import Clients
-from graveler.storage.objects import s3 as s3_objects
 from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.objects.s3_clients import CLIENTS
 from graveler.storage.secrets.keyring import Keyring
 from graveler.storage.secrets.kms import KmsKey
 from graveler.storage.tables import dynamodb as dynamodb_tables
@@ -47,7 +47,7 @@ Hook = Callable[[], None]
 @pytest.fixture(autouse=True)
 def clients_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other tests of this process keep theirs as they are."""
-    own: list[Clients[Any, Any]] = [s3_objects._CLIENTS, dynamodb_tables._CONNECTIONS]
+    own: list[Clients[Any, Any]] = [CLIENTS, dynamodb_tables._CONNECTIONS]
     monkeypatch.setattr(aws_requests, "_all_clients", own)
     for clients in own:
         monkeypatch.setattr(clients, "_made", {})
@@ -104,7 +104,7 @@ def connected() -> Iterator[tuple[DynamoDBTables, S3Objects, list[Any]]]:
         objects = S3Objects(name, settings=settings)
         tables.create_table()
         objects.put("a", b"1")
-        yield tables, objects, [s3_objects._CLIENTS.get(settings), dynamodb_tables._CONNECTIONS.get(table).client]
+        yield tables, objects, [CLIENTS.get(settings), dynamodb_tables._CONNECTIONS.get(table).client]
 
 
 def pools(client: Any) -> int:
@@ -130,7 +130,7 @@ def test_connections_are_closed_and_requests_signed_with_credentials_of_now(
     assert objects.get("a") == b"1"
     assert tables.get(Key("p", b"s")) is None
     assert [pools(client) for client in clients] == [1, 1]
-    assert s3_objects._CLIENTS.get(S3Settings(REGION, s3proxy())) is clients[0]
+    assert CLIENTS.get(S3Settings(REGION, s3proxy())) is clients[0]
 
 
 def test_without_credentials_clients_are_made_when_they_are_used(

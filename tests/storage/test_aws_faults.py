@@ -23,6 +23,7 @@ from graveler.storage.aws_requests import Clients
 from graveler.storage.objects import s3 as s3_objects
 from graveler.storage.objects.port import NotPermittedError, ObjectConditionError, Page
 from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.objects.s3_clients import CLIENTS
 from graveler.storage.tables import dynamodb as dynamodb_tables
 from graveler.storage.tables.dynamodb import DynamoDBSettings, DynamoDBTables, settings_of
 from graveler.storage.tables.port import Absent, ConditionFailedError, Key, Matches, Put
@@ -114,7 +115,7 @@ def objects() -> Iterator[tuple[S3Objects, Trouble]]:
     with aws():
         make_bucket("faulty", STORE)
         made = S3Objects("faulty", "a", STORE)
-        trouble = Trouble(s3_objects._CLIENTS.get(STORE))
+        trouble = Trouble(CLIENTS.get(STORE))
         yield made, trouble
         trouble.stop()
 
@@ -558,7 +559,7 @@ def test_presigned_urls_sign_the_host_alone_and_end_with_the_credentials(objects
         assert query["X-Amz-SignedHeaders"] == ["host"]
         assert query["X-Amz-Expires"] == ["900"]
         assert not [name for name in query if "checksum" in name.lower()]
-    client: Any = s3_objects._CLIENTS.get(STORE)
+    client: Any = CLIENTS.get(STORE)
     credentials = client._request_signer._credentials
     with patch.object(credentials, "_expiry_time", datetime.now(UTC) + timedelta(seconds=100), create=True):
         (seconds,) = parse_qs(urlsplit(store.presign("k", "GET", 900)).query)["X-Amz-Expires"]

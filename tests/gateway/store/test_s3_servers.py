@@ -19,10 +19,10 @@ from graveler.errors import UnavailableError
 from graveler.gateway.store.port import Bytes
 from graveler.gateway.store.s3_credentials import S3Credentials
 from graveler.gateway.store.s3_origins import locate
-from graveler.gateway.store.s3_signature import Keys, S3Signer, target_of
 from graveler.gateway.store.stores import ByteStores
 from graveler.server.threads import Threads
 from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.objects.s3_signature import Keys, S3Signer, target_of
 from tests.gateway.store.faulty import DATA, ONCE, PATH, Run, Work, in_store, put, store_of
 from tests.gateway.store.scripted_s3 import (
     CHUNK,

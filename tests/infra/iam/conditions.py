@@ -8,6 +8,7 @@ Sources, all of the IAM User Guide (https://docs.aws.amazon.com/IAM/latest/UserG
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final
@@ -22,6 +23,7 @@ Context = Mapping[str, str | tuple[str, ...]]
 
 KNOWN_KEYS: Final = frozenset(
     (
+        "aws:currenttime",
         "aws:principalaccount",
         "aws:principalarn",
         "aws:principalisawsservice",
@@ -152,6 +154,7 @@ _TESTS: Final[dict[str, Test]] = {
     "ArnEquals": like_arn,  # the same as ArnLike, says AWS
     "ArnLike": like_arn,
     "Bool": _bool,
+    "DateLessThan": lambda wanted, given, _: datetime.fromisoformat(given) < datetime.fromisoformat(wanted),
     "NumericEquals": _numeric(lambda given, wanted: given == wanted),
     "NumericLessThan": _numeric(lambda given, wanted: given < wanted),
     "NumericLessThanEquals": _numeric(lambda given, wanted: given <= wanted),

@@ -31,7 +31,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     which a request waits the other half; unless ``hands_over`` is off. With ``decoded_paths``, a gateway has decoded the paths of
     requests, so a slash of a ref's name in them looks like any other. With ``open_setup`` the first client creates the first
     access key of a lake that never had one. The web page lies below ``base_path``, which begins and ends with a slash, and loads
-    objects directly from those of ``page_stores`` (addresses of namespaces) that are in S3."""
+    objects directly from those of ``page_stores`` (addresses of namespaces) that are in S3. Sessions of ``table_role`` (the ARN
+    of a role of AWS) are the credentials by which clients reach the files of Iceberg tables; empty: they have their own."""
 
     namespace_prefix: str = "local://"
     namespace_pattern: str = "^(local|s3|mem)://"
@@ -50,3 +51,4 @@ class Settings(Struct, frozen=True, kw_only=True):
     open_setup: bool = False
     base_path: str = "/"
     page_stores: tuple[str, ...] = ()
+    table_role: str = ""

@@ -56,6 +56,9 @@ _ENVIRONMENT: Final = """
   GRAVELER_OBJECTS  where its repositories are stored, like --objects
   GRAVELER_SEALING_KEY_FILE, GRAVELER_KMS_KEY
                     the key that seals the secrets in its table, as in `serve`
+  GRAVELER_TABLE_ROLE
+                    in `serve`: a role of AWS whose sessions are the credentials of
+                    clients for Iceberg tables on S3; default: none
   GRAVELER_ENDPOINT, GRAVELER_ACCESS_KEY_ID, GRAVELER_SECRET_ACCESS_KEY
                     a lake behind a server, like --endpoint; if no key is given,
                     LAKECTL_CREDENTIALS_… or ~/.lakectl.yaml is used, provided

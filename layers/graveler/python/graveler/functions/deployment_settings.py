@@ -35,7 +35,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ``kms_key`` is the ARN of the key that seals the secrets in the table; without one no secret can be opened. The uncommitted
     changes of a branch are spread over ``staging_shards`` partitions of the table. AWS principals log in if their clients sign
     one of the names ``aws_login``. With ``front_door``, secrets, functions only respond to requests that have one of them
-    (:mod:`graveler.functions.front_door`). A function that is ``paused`` serves no request.
+    (:mod:`graveler.functions.front_door`). A function that is ``paused`` serves no request. ``table_role`` as for
+    :class:`graveler.api.settings.Settings`.
     """
 
     objects: str
@@ -60,6 +61,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     aws_login: tuple[str, ...] = ()
     front_door: tuple[str, ...] = ()
     paused: bool = False
+    table_role: str = ""
 
     def __repr__(self) -> str:
         return f"Configuration(objects={self.objects!r}, tables={self.tables!r}, …)"
@@ -85,6 +87,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
             # Without a worker to hand it to, the request does all the work.
             hands_over=bool(self.operations_queue or self.operations_machine),
             page_stores=tuple(f"{_S3}{source}" for source in (*self.sources, *self.import_buckets)),
+            table_role=self.table_role,
         )
 
 
@@ -143,4 +146,5 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
         aws_login=names("AWS_LOGIN"),
         front_door=names("FRONT_DOOR"),
         paused=environ.get(f"{_PREFIX}PAUSED") == "true",
+        table_role=environ.get(f"{_PREFIX}TABLE_ROLE") or "",
     )

@@ -18,8 +18,8 @@ from graveler.access.permissions import Identity, Role
 from graveler.errors import UnavailableError
 from graveler.gateway.authorization import Signer
 from graveler.gateway.protocol.s3_errors import S3Error
-from graveler.gateway.store.s3_signature import Keys
 from graveler.storage.aws_requests import FAILURES
+from graveler.storage.objects.s3_signature import Keys
 
 _FAILURES: Final = (*FAILURES, RuntimeError)
 """The SDK's; the last one: credentials that have expired, and were not renewed."""

@@ -41,7 +41,7 @@ class Catalog(RestCatalog):
                 "graveler.iceberg.Catalog opens a lake in a folder or on AWS; for one behind a server use PyIceberg's own "
                 "catalog: load_catalog(type='rest', uri='<server>/iceberg', warehouse=…, credential='<key ID>:<secret>')"
             )
-        settings = Settings(hands_over=False, request_seconds=_SECONDS)
+        settings = Settings(hands_over=False, request_seconds=_SECONDS, presigned=False)
         self._application = Application(lake, _EmbeddedAccess(lake, self._handle.user), settings)
         super().__init__(name, **{**properties, "uri": _ADDRESS})
 

@@ -58,6 +58,9 @@ SEALING_KEY_FILE: Final = "GRAVELER_SEALING_KEY_FILE"
 KMS_KEY: Final = "GRAVELER_KMS_KEY"
 """Instead of that file: the ARN of the KMS key that has wrapped the sealing key."""
 
+TABLE_ROLE: Final = "GRAVELER_TABLE_ROLE"
+"""The ARN of a role of AWS: its sessions are the credentials that a server gives to clients of Iceberg tables."""
+
 REPO: Final = "GRAVELER_REPO"
 """The default repository of commands, and perhaps its branch: ``sales`` or ``sales/main``."""
 

@@ -60,7 +60,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     last one of ``client_address_header`` (its name in lower case). ``secrets`` are variables that a worker sets for itself, since
     no worker is started with them. With ``open_setup`` the first client creates the first access key. AWS principals log in if
     their clients sign one of the names ``aws_login``. Pages of ``cors_origins`` may use the server
-    (:mod:`graveler.server.cors`). The server also answers below ``base_path``, which begins and ends with a slash."""
+    (:mod:`graveler.server.cors`). The server also answers below ``base_path``, which begins and ends with a slash. ``table_role``
+    as for :class:`graveler.api.settings.Settings`."""
 
     lake: LakeLocation
     metrics: Path
@@ -90,4 +91,5 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     aws_login: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     base_path: str = "/"
+    table_role: str = ""
     secrets: SecretVariables = SecretVariables()

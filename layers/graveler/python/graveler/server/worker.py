@@ -63,6 +63,7 @@ def api_settings(settings: ServerSettings) -> Settings:
         open_setup=settings.open_setup,
         base_path=settings.base_path,
         page_stores=(settings.lake.objects, *settings.import_sources),
+        table_role=settings.table_role,
     )
 
 

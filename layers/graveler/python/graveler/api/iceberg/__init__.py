@@ -8,11 +8,17 @@ protocol.
 import re
 from typing import Final
 
-from graveler.api.iceberg import catalog_config, namespace_routes, table_routes, view_routes
+from graveler.api.iceberg import catalog_config, namespace_routes, signing_routes, table_routes, view_routes
 
 _PREFIX: Final = re.compile(r"(/iceberg/v1/[^/%]+)%2[fF]")
 
-GROUPS: Final = (catalog_config.routes, namespace_routes.routes, table_routes.routes, view_routes.routes)
+GROUPS: Final = (
+    catalog_config.routes,
+    namespace_routes.routes,
+    table_routes.routes,
+    signing_routes.routes,
+    view_routes.routes,
+)
 
 
 def spelled_path(path: str) -> str:

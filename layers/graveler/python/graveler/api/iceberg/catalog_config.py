@@ -11,6 +11,7 @@ from msgspec import Meta
 from graveler.access.refusals import AuthenticationError
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
+from graveler.api.iceberg.table_access import offered_access
 from graveler.api.queries import Query
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
@@ -81,6 +82,7 @@ def get_config(call: Call, query: ConfigQuery) -> Response:
         prefix, endpoints = f"{name}/{resolved.branch.name}", _READING + _CHANGING
     else:
         prefix, endpoints = f"{name}/{parts.branches.commit(resolved.commit_id).id}", _READING
+    endpoints += offered_access(call, parts.namespace)
     return json_response({"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints})
 
 

@@ -7,13 +7,15 @@ from typing import Any, Final, Literal
 from msgspec import Struct, field
 
 from graveler.api.call import Call
+from graveler.api.compression import NO_STORE
 from graveler.api.errors import bad_request
 from graveler.api.iceberg.catalog_calls import NamedRelation, commit_info, identifier, levels, page_of, reader, run
 from graveler.api.iceberg.namespace_routes import NAMESPACE, PagesQuery
+from graveler.api.iceberg.table_access import TableAccess, TableFiles, access_after, access_to
 from graveler.api.queries import Query
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
-from graveler.lake.iceberg.catalog_reader import LoadedRelation
+from graveler.lake.iceberg.catalog_reader import CatalogReader, LoadedRelation
 from graveler.lake.iceberg.table_creation import staged_table
 from graveler.model import Commit
 from graveler.requests import iceberg
@@ -24,6 +26,7 @@ routes = Routes("catalog")
 
 TABLES: Final = NAMESPACE + "/tables"
 TABLE: Final = TABLES + "/{table}"
+_PRIVATE: Final = {"cache-control": NO_STORE}
 
 
 class TableQuery(Query, frozen=True, kw_only=True):
@@ -104,8 +107,10 @@ def create_table(call: Call, repository: str, branch: str, namespace: str, body:
     """Create a table, or stage its creation for a later commit."""
     table = identifier(namespace, body.name)
     if body.stage_create:
-        document = staged_table(call.lake.repository(repository).parts, branch, table, body.document())
-        return json_response({"metadata": document, "config": {}})
+        opened = call.lake.repository(repository)
+        document = staged_table(opened.parts, branch, table, body.document())
+        staged = TableFiles(table, document["table-uuid"], document["location"])
+        return _response({"metadata": document}, access_to(call, opened, branch, staged))
     request = iceberg.CreateTable(branch=branch, table=table, definition=body.document(), info=commit_info(call))
     return _loaded(call, repository, branch, table, call.run(repository, request))
 
@@ -123,12 +128,25 @@ def register_table(call: Call, repository: str, branch: str, namespace: str, bod
 @routes.get(TABLE, "loadTable", Permission.READ, responses={200: None, 304: None})
 def load_table(call: Call, repository: str, branch: str, namespace: str, table: str, query: TableQuery) -> Response:
     """Return the metadata of a table."""
-    loaded = reader(call, repository, branch).load(identifier(namespace, table))
-    etag = _etag(loaded, query.snapshots)
+    opened = call.lake.repository(repository)
+    catalog = CatalogReader(opened.parts, branch)
+    loaded = catalog.load(identifier(namespace, table))
+    access = access_to(call, opened, branch, _files(loaded, catalog))
+    etag = _etag(loaded, f"{query.snapshots}{access.stamp}")
     if call.headers.get("if-none-match", "") in (etag, f"W/{etag}"):
         return no_content({"etag": etag}, 304)
     document = loaded.document if query.snapshots == "all" else _with_snapshots_of_refs(loaded.document)
-    return _load_response(document, loaded.location, etag)
+    return _response({"metadata-location": loaded.location, "metadata": document}, access, etag)
+
+
+@routes.get(TABLE + "/credentials", "loadCredentials", Permission.READ, responses={200: None})
+def load_credentials(call: Call, repository: str, branch: str, namespace: str, table: str) -> Response:
+    """Return credentials for the files of a table, as those of a loaded one; none where clients have their own."""
+    opened = call.lake.repository(repository)
+    catalog = CatalogReader(opened.parts, branch)
+    loaded = catalog.load(identifier(namespace, table))
+    access = access_to(call, opened, branch, _files(loaded, catalog))
+    return json_response({"storage-credentials": access.credentials}, 200, _PRIVATE)
 
 
 @routes.route("HEAD", TABLE, "tableExists", Permission.READ, responses={204: None})
@@ -198,13 +216,26 @@ def _commit(call: Call, repository: str, branch: str, changes: Sequence[TableCha
 
 def _loaded(call: Call, repository: str, branch: str, table: Identifier, commit: Commit) -> Response:
     """Return the response with a table as it is at a commit."""
-    loaded = reader(call, repository, branch, commit).load(table)
-    return _load_response(loaded.document, loaded.location, _etag(loaded, "all"))
+    opened = call.lake.repository(repository)
+    catalog = CatalogReader(opened.parts, branch, commit)
+    loaded = catalog.load(table)
+    access = access_after(call, opened, branch, _files(loaded, catalog))
+    body = {"metadata-location": loaded.location, "metadata": loaded.document}
+    return _response(body, access, _etag(loaded, f"all{access.stamp}"))
 
 
-def _load_response(document: dict[str, Any], location: str, etag: str) -> Response:
-    body = {"metadata-location": location, "metadata": document, "config": {}}
-    return json_response(body, 200, {"etag": etag})
+def _files(loaded: LoadedRelation, catalog: CatalogReader) -> TableFiles:
+    document = loaded.document
+    return TableFiles(loaded.identifier, document["table-uuid"], document["location"], loaded.entry, catalog)
+
+
+def _response(body: dict[str, Any], access: TableAccess, etag: str = "") -> Response:
+    """Return the response with a table and a client's access to it. No cache may store credentials."""
+    headers = {"etag": etag} if etag else {}
+    if not access.credentials:
+        return json_response({**body, "config": access.config}, 200, headers)
+    body |= {"config": access.config, "storage-credentials": access.credentials}
+    return json_response(body, 200, headers | _PRIVATE)
 
 
 def _etag(loaded: LoadedRelation, snapshots: str) -> str:

@@ -17,7 +17,7 @@ from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.terminal import Screen, output
 from graveler.errors import InvalidError, NotFoundError, UnavailableError
 from graveler.lake.opening.location import AwsLake, FolderLake, LakeLocation, create_at, open_at
-from graveler.location.environment import KEY_ID, SECRET, lake_in
+from graveler.location.environment import KEY_ID, SECRET, TABLE_ROLE, lake_in
 from graveler.system.extras import not_installed
 from graveler.system.secret_variables import withdraw
 from graveler.system.temporary_files import own_folder
@@ -320,6 +320,7 @@ def serve(
             aws_login=tuple(aws_login or ()),
             cors_origins=tuple(cors_origin or ()),
             base_path=below,
+            table_role=_table_role(),
             secrets=SecretVariables(_for_workers()),
         )
 
@@ -415,6 +416,16 @@ def _name(location: LakeLocation) -> str:
 def _for_workers() -> dict[str, str]:
     """Withdraw the secrets from this process's environment, which its children would show, and return those that workers need."""
     return {name: value for name, value in withdraw(os.environ).items() if name not in (KEY_ID, SECRET)}
+
+
+def _table_role() -> str:
+    """Return the role whose sessions are credentials for tables; empty: none. :class:`InvalidError` for what is no role."""
+    role = os.environ.get(TABLE_ROLE, "")
+    if role:
+        from graveler.api.iceberg.session_policies import partition_of
+
+        partition_of(role)
+    return role
 
 
 def _is_loopback(host: str) -> bool:

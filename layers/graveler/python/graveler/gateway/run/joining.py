@@ -18,8 +18,8 @@ from graveler.gateway.exchange import SERVER
 from graveler.gateway.joined_run import WATCH_SECONDS
 from graveler.gateway.process import HOST, RunIsOverError, serve, signers_of
 from graveler.gateway.run.environment import leave_program
-from graveler.gateway.store.s3_signature import Keys, S3Signer
 from graveler.server.listening import listening_port
+from graveler.storage.objects.s3_signature import Keys, S3Signer
 
 _LOOK_AGAIN: Final = 0.5
 _OTHERS_END: Final = 3 * WATCH_SECONDS

@@ -31,10 +31,10 @@ from graveler.gateway.store.http_connection import BrokenConnectionError, HttpCo
 from graveler.gateway.store.port import PIECE
 from graveler.gateway.store.s3_credentials import S3Credentials
 from graveler.gateway.store.s3_origins import locate, proxy_of, redirected
-from graveler.gateway.store.s3_signature import target_of
 from graveler.gateway.store.server_addresses import Origin
 from graveler.storage.aws_requests import Attempts, error_code
 from graveler.storage.objects.s3 import S3Objects, S3Settings
+from graveler.storage.objects.s3_signature import target_of
 
 _ERROR_BYTES: Final = 64 << 10
 _EXPIRED_CODES: Final = frozenset(("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"))

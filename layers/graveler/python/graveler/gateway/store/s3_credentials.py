@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import NoCredentialsError
 from botocore.session import Session
 
-from graveler.gateway.store.s3_signature import Keys, S3Signer
 from graveler.storage.aws_requests import FAILURES
+from graveler.storage.objects.s3_signature import Keys, S3Signer
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials

@@ -72,6 +72,25 @@ def placed_files(folder: TableFolder, path: str, files: Iterable[NamedFile]) -> 
     return placed
 
 
+def outside_addresses(repository: RepositoryParts, tree: Tree, entry: ObjectEntry) -> Iterator[str]:
+    """Yield the addresses of a table's files that lie outside of the repository's storage. The ranges that their links span are
+    read."""
+    path = f"{entry.metadata.get(FOLDER_FIELD, '')}{_OUTSIDE}/".encode()
+    if not path.startswith(FILES):
+        return
+    for keys, records in tree.run(path, prefix_end(path)):
+        for key, packed in zip(keys, records, strict=True):
+            address = repository.codec.decode(key, packed).address
+            if not address.startswith(f"{repository.namespace}/"):
+                yield address
+
+
+def has_outside(tree: Tree, entry: ObjectEntry, address: str) -> bool:
+    """Return whether a table's files outside of its folder have this one among them. One lookup in the tree."""
+    path = entry.metadata.get(FOLDER_FIELD, "")
+    return path.encode().startswith(FILES) and tree.get(encode_key(_outside_path(path, address))) is not None
+
+
 def links(
     repository: RepositoryParts,
     tree: Tree,
@@ -112,9 +131,14 @@ def link_place(folder: TableFolder, path: str, location: str) -> tuple[str, str]
     below, address = folder.path_of(location), normal_location(location)
     if below is not None:
         return path + below, address
+    return _outside_path(path, address), address
+
+
+def _outside_path(path: str, address: str) -> str:
+    """Return the path of the link to a file outside of its table's folder."""
     digest = sha256(address.encode()).hexdigest()[:_DIGEST_CHARS]
     name = address.rsplit("/", 1)[-1].encode()[-_NAME_BYTES:].decode(errors="ignore")
-    return f"{path}{_OUTSIDE}/{digest}-{name}", address
+    return f"{path}{_OUTSIDE}/{digest}-{name}"
 
 
 def _located(

@@ -15,7 +15,6 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from hashlib import md5
@@ -23,14 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
-from msgspec import Struct
 
 from graveler.errors import BusyError, GravelerError, InvalidError, UnavailableError
-from graveler.storage.aws_configuration import configured_endpoint, region_of
 from graveler.storage.aws_requests import (
     CONDITION_CODES,
     FAILURES,
-    Clients,
     Outcome,
     error_code,
     explained,
@@ -59,7 +55,8 @@ from graveler.storage.objects.port import (
     UploadMissingError,
 )
 from graveler.storage.objects.presigned import check_presigning, has_opaque_etag
-from graveler.system.retries import Retries
+from graveler.storage.objects.s3_clients import CLIENTS, credentials_of
+from graveler.storage.objects.s3_clients import S3Settings as S3Settings
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -81,23 +78,6 @@ _BUCKET: Final = re.compile(r"[a-zA-Z0-9._-]{3,255}", re.ASCII)
 _MISSING: Final = frozenset(("NoSuchKey", "404", "NotFound"))
 
 T = TypeVar("T")
-
-
-class S3Settings(Struct, frozen=True):
-    """The settings for S3. ``region`` and ``endpoint_url``, if None, and the credentials come from AWS's own configuration.
-
-    ``path_style`` puts the bucket's name into the path instead of the host's name; None: if an ``endpoint_url`` is set here or in
-    AWS's configuration. A name with dots, which AWS's certificates do not cover, always stands in the path. Times in seconds;
-    ``list_page`` is the number of keys per request of a listing.
-    """
-
-    region: str | None = None
-    endpoint_url: str | None = None
-    path_style: bool | None = None
-    connect_timeout: float = 5
-    read_timeout: float = 30
-    list_page: int = 1000
-    retries: Retries = Retries()
 
 
 class S3Objects:
@@ -577,7 +557,7 @@ class S3Objects:
         subject = f"{self.namespace}: presign"
         try:
             s3 = self._client()
-            lifetime = min(expires_in, _seconds_left(s3, subject))
+            lifetime = min(expires_in, credentials_of(self._settings, subject).seconds_left)
             return s3.generate_presigned_url(operation, {"Bucket": self._bucket, **parameters}, ExpiresIn=lifetime)
         except FAILURES as error:
             raise explained(error, subject) from error
@@ -593,67 +573,10 @@ class S3Objects:
         return s3_key
 
     def _client(self) -> "S3Client":
-        return _CLIENTS.get(self._settings)
+        return CLIENTS.get(self._settings)
 
     def _what(self, verb: str, key: str) -> str:
         return f"{self.namespace}/{key}: {verb}"
-
-
-def _connect(settings: S3Settings) -> "S3Client":
-    import boto3  # 300 ms, with a client
-    from botocore.config import Config
-    from botocore.session import Session
-
-    session = Session()
-    path_style = settings.path_style
-    if path_style is None:
-        path_style = (settings.endpoint_url or configured_endpoint(session, "s3")) is not None
-    config = Config(
-        signature_version="s3v4",
-        connect_timeout=settings.connect_timeout,
-        read_timeout=settings.read_timeout,
-        max_pool_connections=32,
-        retries={"total_max_attempts": 1, "mode": "standard"},  # aws_requests.send retries
-        # Each request asks for checksums itself: a presigned URL must not promise one that its user does not send.
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-        # By "auto", presigned URLs would go to bucket.s3.amazonaws.com. That host answers 400 for buckets in regions opened after
-        # March 2019, and redirects for new ones, where the signature is for another host:
-        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/VirtualHosting.html
-        s3={"addressing_style": "path" if path_style else "virtual", "us_east_1_regional_endpoint": "regional"},
-    )
-    try:
-        client = boto3.session.Session(botocore_session=session, region_name=region_of(settings.region)).client(
-            "s3", endpoint_url=settings.endpoint_url, config=config
-        )
-    except ValueError as error:
-        raise InvalidError(f"S3 endpoint {settings.endpoint_url!r} cannot be used: {error}") from None
-    client.meta.events.register("before-call.s3", _stay_in_region)
-    return client
-
-
-def _stay_in_region(params: dict[str, Any], **_: object) -> None:
-    """Follow no bucket to another region, as botocore does by itself: it then signs URLs for that region if it has queried the
-    bucket before, and otherwise URLs that S3 refuses. The caller gets an error about such a bucket instead."""
-    params["context"].setdefault("s3_redirect", {})["redirected"] = True
-
-
-_CLIENTS: Final[Clients[S3Settings, "S3Client"]] = Clients(_connect)
-
-
-def _seconds_left(s3: "S3Client", subject: str) -> int:
-    """Return the remaining lifetime of the client's credentials, in whole seconds; very long if they have none."""
-    credentials = s3._request_signer._credentials  # type: ignore[attr-defined]
-    if credentials is None:
-        raise UnavailableError(f"{subject}: no AWS credentials were found; set AWS_PROFILE, or run with a role")
-    credentials.get_frozen_credentials()  # renews them if they are about to end
-    end: datetime | None = getattr(credentials, "_expiry_time", None)
-    if end is None:
-        return 1 << 31
-    seconds = int((end - datetime.now(UTC)).total_seconds())
-    if seconds < 1:
-        raise UnavailableError(f"{subject}: the credentials have expired; get new ones, then try again")
-    return seconds
 
 
 def _bare(etag: str) -> str:

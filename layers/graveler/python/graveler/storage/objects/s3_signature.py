@@ -1,4 +1,4 @@
-"""Signature V4 of our own requests to S3, whose payload is not signed: its bytes are streamed.
+"""Signature V4 of requests to S3, whose payload is not signed: its bytes are streamed.
 
 https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
 """
@@ -15,6 +15,7 @@ from msgspec import Struct
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _PAYLOAD: Final = "UNSIGNED-PAYLOAD"
 _UNRESERVED: Final = "-_.~"
+_SIGNED: Final = frozenset(("host", "if-none-match"))
 
 
 class Keys(Struct, frozen=True):
@@ -40,20 +41,21 @@ class S3Signer:
 
     def sign(self, method: str, target: str, headers: Mapping[str, str], now: float | None = None) -> dict[str, str]:
         """Return the headers to send: these ones, with the signature. ``target`` is the quoted path and query as of
-        :func:`target_of`. Host and all ``x-amz-`` headers are signed. ``now`` in Unix seconds."""
+        :func:`target_of`. Host, ``if-none-match`` and all ``x-amz-`` headers are signed; if ``x-amz-content-sha256`` is one of
+        them, it is what the payload is signed as. ``now`` in Unix seconds."""
         second = int(time.time() if now is None else now)
         if second != self._second:
             self._begin(second)
         signed = dict(headers)
-        signed["x-amz-content-sha256"] = _PAYLOAD
+        payload = signed.setdefault("x-amz-content-sha256", _PAYLOAD)
         signed["x-amz-date"] = self._date
         if self._keys.token:
             signed["x-amz-security-token"] = self._keys.token
-        names = sorted(name for name in signed if name == "host" or name.startswith("x-amz-"))
+        names = sorted(name for name in signed if name in _SIGNED or name.startswith("x-amz-"))
         path, _, query = target.partition("?")
         lines = "".join([f"{name}:{signed[name]}\n" for name in names])
         listed = ";".join(names)
-        request = f"{method}\n{path}\n{query}\n{lines}\n{listed}\n{_PAYLOAD}"
+        request = f"{method}\n{path}\n{query}\n{lines}\n{listed}\n{payload}"
         text = f"{_ALGORITHM}\n{self._date}\n{self._scope}\n{sha256(request.encode('latin-1')).hexdigest()}"
         signature = hmac.digest(self._key, text.encode(), "sha256").hex()
         signed["authorization"] = (
