@@ -9,7 +9,7 @@ from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_en
 from graveler.lake.iceberg.linked_files import linked_keys
 from graveler.lake.iceberg.metadata_files import read_stored, request_name
 from graveler.lake.iceberg.relations import expect_room
-from graveler.lake.iceberg.table_folders import folder_for
+from graveler.lake.iceberg.table_folders import folder_for, make_folder_of_metadata
 from graveler.lake.iceberg.table_states import with_own_rules, write_state
 from graveler.lake.merging.inputs import commit_at, tree_of
 from graveler.lake.parts import RepositoryParts
@@ -40,10 +40,13 @@ def create_table(repository: RepositoryParts, request: CreateTable, context: Con
 
 def staged_table(repository: RepositoryParts, branch: str, table: Identifier, definition: Definition) -> Document:
     """Return the metadata of a table whose creation is staged: a later commit, which requires that the table does not exist,
-    creates it. Nothing is stored. One table read, two lookups in the tree. :class:`RelationExistsError`,
-    :class:`NamespaceNotFoundError`, :class:`InvalidError`."""
+    creates it. Nothing is stored; in a folder, the folder of its metadata is made. One table read, two lookups in the tree.
+    :class:`RelationExistsError`, :class:`NamespaceNotFoundError`, :class:`InvalidError`."""
     expect_room(tree_of(repository, commit_at(repository, branch)), table, branch)
-    return _new_document(repository, definition, str(uuid4()), int(repository.clock.now() * 1000))
+    uuid = str(uuid4())
+    document = _new_document(repository, definition, uuid, int(repository.clock.now() * 1000))
+    make_folder_of_metadata(repository, folder_for(repository, uuid))
+    return document
 
 
 def register_table(repository: RepositoryParts, request: RegisterTable, context: Context) -> Commit:

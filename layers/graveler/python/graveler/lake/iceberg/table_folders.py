@@ -16,6 +16,7 @@ from graveler.table_format.file_locations import normal_location
 from graveler.tree.record import base32
 
 _NAME_CHARS: Final = 20
+_ANY_NAME: Final = bytes(32)
 
 
 def root_of(repository: RepositoryParts) -> str:
@@ -63,6 +64,13 @@ def folder_for(repository: RepositoryParts, uuid: str) -> TableFolder:
     """Return the folder of the table or view with this UUID. No request."""
     key = repository.names.table_folder(uuid)
     return TableFolder(key, f"{root_of(repository)}/{key}")
+
+
+def make_folder_of_metadata(repository: RepositoryParts, folder: TableFolder) -> None:
+    """Make the folder for the metadata of a table that is not there yet, in a lake in a folder: clients write manifests there
+    first, and DuckDB makes no folder for them. No request on S3."""
+    if isinstance(repository.objects, FolderObjects):
+        repository.objects.make_folder_of(folder.metadata_key(_ANY_NAME))
 
 
 def folder_of(repository: RepositoryParts, uuid: str, location: str) -> TableFolder:

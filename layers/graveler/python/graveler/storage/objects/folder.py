@@ -236,6 +236,12 @@ class FolderObjects:
         publish = partial(self._names.publish, key, path, if_absent=if_absent)
         return FolderWriter(self.files, temporary, descriptor, partial(self._names.explained, "writing", key), publish)
 
+    def make_folder_of(self, key: str) -> None:
+        """Make the folder of an object that another program is to write. It is no object, so it may be lost. Cost: one call of
+        the system for each folder that is missing."""
+        with self._names.explained("writing", key):
+            self.files.make_folders(self.file_of(key).parent, self._names.modes)
+
     def copy(self, source: str, destination: str) -> None:
         """Write an object with the bytes of another one, durably."""
         self.put_pieces(destination, self.stream(source))
