@@ -22,6 +22,8 @@ S3_CLIENTS_VENV ?= .venv-s3-clients
 S3_CLIENTS_STAMP := $(S3_CLIENTS_VENV)/.made-from-lock
 DUCKDB_S3_VENV ?= .venv-duckdb-s3
 DUCKDB_S3_STAMP := $(DUCKDB_S3_VENV)/.made-from-lock
+TABLE_CLIENTS_VENV ?= .venv-table-clients
+TABLE_CLIENTS_STAMP := $(TABLE_CLIENTS_VENV)/.made-from-lock
 S3_JAVASCRIPT := tests/gateway/clients/javascript/node_modules
 S3_JAVASCRIPT_STAMP := $(S3_JAVASCRIPT)/.made-from-lock
 WEB_VENV_STAMP := $(WEB_VENV)/.made-from-lock
@@ -38,7 +40,7 @@ ROWS ?=
 BENCH ?=
 WRITE ?=
 
-.PHONY: help setup s3-client-tools dist docs docs-tools web web-tools ui-dev check-web web-test-tools test-web screenshots deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check quick count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
+.PHONY: help setup s3-client-tools table-client-tools dist docs docs-tools web web-tools ui-dev check-web web-test-tools test-web screenshots deploy-tools spark-tools spark35-tools test-spark35 layer demo demo-spark spark-package test test-all test-deployed test-newest test-each check quick count openapi format bench acceptance soak soak-spark soak-tests soak-recipes soak-mutations lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -148,6 +150,14 @@ $(DUCKDB_S3_STAMP): locks/duckdb-s3.lock $(STAMP)
 	@$(BIN)/uv pip sync --quiet --python $(DUCKDB_S3_VENV)/bin/python --require-hashes locks/duckdb-s3.lock
 	@touch $@
 
+table-client-tools: $(TABLE_CLIENTS_STAMP)  ## make .venv-table-clients, with the clients of Iceberg tables that tests run against the catalog
+
+$(TABLE_CLIENTS_STAMP): locks/table-clients.lock $(STAMP)
+	@echo "== making $(TABLE_CLIENTS_VENV) from locks/table-clients.lock"
+	@test -x $(TABLE_CLIENTS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(TABLE_CLIENTS_VENV)
+	@$(BIN)/uv pip sync --quiet --python $(TABLE_CLIENTS_VENV)/bin/python --require-hashes locks/table-clients.lock
+	@touch $@
+
 $(S3_JAVASCRIPT_STAMP): tests/gateway/clients/javascript/package-lock.json
 	@command -v npm > /dev/null || { echo "no npm on this machine, which AWS's SDK for JavaScript comes by; install Node.js"; exit 1; }
 	@echo "== installing AWS's SDK for JavaScript from $<"
@@ -193,6 +203,8 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	    --group s3-clients -o locks/s3-clients.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --group duckdb-s3 -o locks/duckdb-s3.lock
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
+	    --group table-clients -o locks/table-clients.lock
 	@for recipe in airflow dagster dask datasets dbt pytorch zarr; do \
 	    echo hatchling | $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	        pyproject.toml - --group recipe-$$recipe -o docs/recipes/locks/$$recipe.lock || exit 1; \
@@ -211,7 +223,7 @@ test: setup spark-tools  ## the promises of each room, in 15 to 19 minutes on tw
 test-deployed: setup deploy-tools  ## the stacks and their rights, and the story of a lake in a full deployment
 	@$(BIN)/python $(PYTEST) $(addprefix --ignore=tests/infra/test_,acceptance.py ingest.py layer.py operations.py) tests/infra
 
-test-all: setup spark-tools deploy-tools s3-client-tools test-spark35 test-each  ## all tests, with Spark 3.5, every Python here and a full deployment
+test-all: setup spark-tools deploy-tools s3-client-tools table-client-tools test-spark35 test-each  ## all tests, with Spark 3.5, every Python here and a full deployment
 	@$(MAKE) --no-print-directory test MARKED=
 
 test-spark35: setup spark35-tools  ## what is to work on Spark 3.5 too; TESTS=tests/spark for all of them there
@@ -323,4 +335,4 @@ demo-spark: setup spark-tools  ## the data pipeline on real files: import, a dat
 	@$(SPARK_VENV)/bin/python -m graveler.spark.demo
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(S3_CLIENTS_VENV) $(DUCKDB_S3_VENV) $(DEPLOY_VENV) $(DOCS_VENV) $(WEB_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules $(S3_JAVASCRIPT) build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) .venv-3.* .venv-newest $(S3_CLIENTS_VENV) $(DUCKDB_S3_VENV) $(TABLE_CLIENTS_VENV) $(DEPLOY_VENV) $(DOCS_VENV) $(WEB_VENV) $(SPARK_VENV) $(SPARK35_VENV) infra/node_modules $(S3_JAVASCRIPT) build cdk.out demo-lake demo-lake-spark .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

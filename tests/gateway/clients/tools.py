@@ -14,6 +14,7 @@ CLIENTS: Final = "S3_CLIENTS_VENV"
 DUCKDB: Final = "DUCKDB_S3_VENV"
 JAVASCRIPT: Final = "S3_JAVASCRIPT"
 SPARK: Final = "SPARK_VENV"
+TABLES: Final = "TABLE_CLIENTS_VENV"
 """Variables of the Makefile that name an environment's folder."""
 
 _FOLDERS: Final = {
@@ -21,6 +22,7 @@ _FOLDERS: Final = {
     DUCKDB: ".venv-duckdb-s3",
     JAVASCRIPT: "tests/gateway/clients/javascript/node_modules",
     SPARK: ".venv-spark",
+    TABLES: ".venv-table-clients",
 }
 
 
