@@ -16,16 +16,22 @@ pytestmark = pytest.mark.ci
 TABLE = ("shop", "eu", "orders")
 
 
+def endpoint(deployed: Deployed) -> str:
+    """The API's address by its path: below the host of an API, the emulator takes ``/iceberg`` for AWS Glue's."""
+    api_id = deployed.url.partition("//")[2].partition(".")[0]
+    return f"{deployed.emulator.url}/_aws/execute-api/{api_id}/$default/iceberg"
+
+
 def catalog_of(deployed: Deployed, warehouse: str) -> Catalog:
     """PyIceberg, which logs in by OAuth2's client credentials, and has credentials of its own for the bucket."""
     return load_catalog(
         "lake",
         type="rest",
-        uri=f"{deployed.url}/iceberg",
+        uri=endpoint(deployed),
         warehouse=warehouse,
         credential=f"{deployed.key_id}:{deployed.secret}",
         **{
-            "oauth2-server-uri": f"{deployed.url}/iceberg/v1/oauth/tokens",
+            "oauth2-server-uri": f"{endpoint(deployed)}/v1/oauth/tokens",
             "s3.endpoint": deployed.emulator.url,
             "s3.access-key-id": "test",
             "s3.secret-access-key": "test",
@@ -68,10 +74,8 @@ def test_the_story_of_a_table(deployed: Deployed, client: Client) -> None:
 
 def test_the_gateways_paths_and_refusals_are_icebergs(deployed: Deployed) -> None:
     with urllib3.PoolManager(timeout=60) as http:
-        unknown = http.request("GET", f"{deployed.url}/iceberg/v1/config?warehouse=sales")
+        unknown = http.request("GET", f"{endpoint(deployed)}/v1/config?warehouse=sales")
         assert (unknown.status, unknown.json()["error"]["type"]) == (401, "NotAuthorizedException")
         basic = urllib3.make_headers(basic_auth=f"{deployed.key_id}:{deployed.secret}")
-        large = http.request(
-            "POST", f"{deployed.url}/iceberg/v1/a/main/namespaces", body=b" " * (5 << 20), headers=basic
-        )
+        large = http.request("POST", f"{endpoint(deployed)}/v1/a/main/namespaces", body=b" " * (5 << 20), headers=basic)
         assert (large.status, large.json()["error"]["code"]) == (413, 413)

@@ -133,6 +133,7 @@ def test_no_call_of_a_function_is_refused(
     for branch in ("main", "tables"):
         update = {"action": "set-properties", "updates": {branch: "changed"}}
         ask("catalog", "POST", f"{TABLES}/{branch}/namespaces/shop/tables/orders", {"updates": [update]})
+    ask("diff", "GET", f"{REPOSITORY}/refs/tables/merge/main/preview")
     ask("merge", "POST", f"{REPOSITORY}/refs/tables/merge/main", {})
     merged = ask("catalog", "GET", f"{TABLES}/main/namespaces/shop/tables/orders")
     assert {"main", "tables"} <= set(merged["metadata"]["properties"])
