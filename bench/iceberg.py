@@ -1,5 +1,6 @@
 """``python -m bench.iceberg``: PyIceberg on a branch without a server, beside its own ``SqlCatalog`` on SQLite, by turns in one
-process; and merges of two appends to one table. Folders; times are those of a client that waits."""
+process; merges of two appends to one table; and branches with many tables (:mod:`bench.many_tables`). Folders; times are those
+of a client that waits."""
 
 import argparse
 import time
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 
 from bench.lines import Goal, Line, show, table
+from bench.many_tables import committers, many_files, many_tables
 from graveler.lake.opening.folder import create_folder_lake
 
 ROWS = pa.table({"id": pa.array(range(100), pa.int64())})
@@ -24,9 +26,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.iceberg", description=__doc__)
     parser.add_argument("--repeat", type=int, default=100, help="calls of each kind (default %(default)s)")
     parser.add_argument("--merges", type=int, default=20, help="merges of two appends (default %(default)s)")
+    parser.add_argument("--committers", type=int, default=100, help="committers at once (default %(default)s)")
+    parser.add_argument("--tables", type=int, default=10_000, help="tables of one namespace (default %(default)s)")
+    parser.add_argument("--files", type=int, default=1_000, help="new files of one commit (default %(default)s)")
     arguments = parser.parse_args()
-    with TemporaryDirectory(prefix="graveler-bench-") as folder:
-        print(table([*calls(Path(folder), arguments.repeat), *merges(Path(folder), arguments.merges)]))
+    with TemporaryDirectory(prefix="graveler-bench-") as temporary:
+        folder = Path(temporary)
+        lines = [*calls(folder, arguments.repeat), *merges(folder, arguments.merges)]
+        lines += committers(folder, arguments.committers, 5)
+        lines += many_tables(folder, arguments.tables, 20)
+        lines += many_files(folder, arguments.files, 5)
+        print(table(lines))
 
 
 def calls(folder: Path, repeat: int) -> list[Line]:

@@ -3,6 +3,7 @@
 from graveler.errors import InvalidError
 
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
+_FILE = "file:///"
 MAX_LOCATION = 4_096
 """Characters of a location."""
 
@@ -18,6 +19,13 @@ def normal_location(location: str) -> str:
         raise InvalidError(
             f"location {location[:100]!r} is empty, longer than {MAX_LOCATION:,} characters, or has control characters"
         )
+    if (
+        location.startswith(_FILE)
+        and not location.endswith("/")
+        and "/." not in location
+        and "//" not in location[len(_FILE) :]
+    ):
+        return location
     scheme, separator, rest = location.partition(":")
     if location.startswith("/") or scheme.lower() == "file":
         return _local(location if location.startswith("/") else rest, location)
@@ -47,4 +55,4 @@ def _local(path: str, location: str) -> str:
         raise InvalidError(
             f"location {location!r} is relative, or leaves its folder by '..'; write a path from the root"
         )
-    return "file:///" + "/".join(parts)
+    return _FILE + "/".join(parts)

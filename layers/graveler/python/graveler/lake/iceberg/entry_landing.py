@@ -14,7 +14,7 @@ from graveler.lake.iceberg.catalog_errors import NamespaceNotFoundError
 from graveler.lake.iceberg.catalog_paths import namespace_key
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.settings.repository_settings import Intent
-from graveler.model import Commit
+from graveler.model import Commit, CommitID
 from graveler.requests.base import CommitInfo, Gated
 from graveler.tree.apply import apply
 from graveler.tree.tree import Tree
@@ -32,21 +32,31 @@ def land_entries(
     info: CommitInfo,
     context: Context,
     change: ChangeEntries,
+    *,
+    ahead: bool = False,
 ) -> Commit:
     """Commit changes of entries to a branch, and return the commit. ``change`` is called again if the head moved; its errors
-    leave the branch as it is. Cost and other errors as of :func:`graveler.lake.committing.landing.land`."""
+    leave the branch as it is. With ``ahead`` it is first called before it is the operation's turn to change the branch, so that
+    others need not wait for its requests. Cost and other errors as of :func:`graveler.lake.committing.landing.land`, and with
+    ``ahead`` a table read."""
     gate = GateTerms(request=request, actor=context.actor, direct=True)
     landing = Landing(
         branch, "commit", "changing its tables", info, Intent(direct=True), beside_uncommitted=True, gate=gate
     )
 
+    by_head: dict[CommitID, EntryChanges] = {}
+
     def build(head: Commit, before: Tree) -> Draft:
-        tree = apply(before, sorted(change(head, before).items()), split_of(head, repository.split))
+        changes = by_head.pop(head.id) if head.id in by_head else change(head, before)
+        tree = apply(before, sorted(changes.items()), split_of(head, repository.split))
         if tree.id() == before.id():
             raise _UnchangedError(head)
         return Draft(tree)
 
     def prepare() -> Build:
+        if ahead:
+            head = repository.branches.commit(repository.branches.state(branch).commit_id)
+            by_head[head.id] = change(head, repository.trees.load(head.metarange))
         return build
 
     try:

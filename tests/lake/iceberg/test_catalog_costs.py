@@ -1,0 +1,105 @@
+"""Requests of the catalog's verbs, for a process that has the branch's head in memory."""
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.repository import OpenRepository
+from graveler.model import SplitParameters
+from graveler.requests.iceberg import Identifier, TableChange
+from tests.lake.iceberg.support import ORDERS, SCHEMA, append, appended, metadata, with_table, write_file
+from tests.lake.support import Counted, World
+
+OTHERS: Final = tuple(Identifier(("shop",), f"other {number}") for number in range(2))
+SET: Final = {"action": "set-properties", "updates": {"a": "b"}}
+
+
+def in_one_range() -> World:
+    """Return a world with a table, whose trees have one range."""
+    return with_table(World(SplitParameters()))
+
+
+def warmed(world: World) -> Counted:
+    """Return a client that has made a commit, and whose next requests are counted."""
+    client = world.counted()
+    client.repository.set_namespace_properties("main", namespace=("shop",), updates={"warm": "yes"})
+    CatalogReader(client.repository.parts, "main").load(ORDERS)
+    client.reset()
+    return client
+
+
+def load(repository: OpenRepository) -> None:
+    CatalogReader(repository.parts, "main").load(ORDERS)
+
+
+def set_properties(repository: OpenRepository) -> None:
+    repository.commit_tables("main", tables=(TableChange(ORDERS, (), (SET,)),))
+
+
+def change_three_tables(repository: OpenRepository) -> None:
+    repository.commit_tables("main", tables=tuple(TableChange(table, (), (SET,)) for table in (ORDERS, *OTHERS)))
+
+
+def create(repository: OpenRepository) -> None:
+    repository.create_table("main", table=Identifier(("shop",), "new"), definition={"schema": SCHEMA})
+
+
+def rename(repository: OpenRepository) -> None:
+    repository.rename_relation("main", relation=ORDERS, destination=Identifier(("shop",), "new"))
+
+
+def drop(repository: OpenRepository) -> None:
+    repository.drop_relation("main", relation=ORDERS)
+
+
+@pytest.mark.parametrize(
+    ("verb", "tables", "objects"),
+    [
+        (load, {"get_many": 1}, {}),
+        (set_properties, {"get_many": 2, "query": 1, "transact": 1}, {"head": 1, "put": 4}),
+        (change_three_tables, {"get_many": 2, "query": 1, "transact": 1}, {"head": 3, "put": 6}),
+        (create, {"get_many": 1, "query": 1, "transact": 1}, {"put": 4}),
+        (rename, {"get_many": 1, "query": 1, "transact": 1}, {"put": 3}),
+        (drop, {"get_many": 1, "query": 1, "transact": 1}, {"put": 3}),
+    ],
+)
+def test_requests_of_a_verb(
+    verb: Callable[[OpenRepository], None], tables: dict[str, int], objects: dict[str, int]
+) -> None:
+    world = in_one_range()
+    for table in OTHERS:
+        world.main.create_table("main", table=table, definition={"schema": SCHEMA})
+    client = warmed(world)
+    verb(client.repository)
+    assert (dict(client.tables.calls), dict(client.objects.calls)) == (tables, objects)
+
+
+@pytest.mark.parametrize("number", [1, 100])
+def test_a_commit_of_files_looks_at_each_of_them_once(number: int) -> None:
+    world = in_one_range()
+    paths = [f"data/{file}" for file in range(number)]
+    for path in paths:
+        write_file(world, path)
+    change = appended(world.main.parts, metadata(world), *paths)
+    client = warmed(world)
+    client.repository.commit_tables("main", tables=(change,))
+    assert dict(client.tables.calls) == {"get_many": 2, "query": 1, "transact": 1}
+    # The list, the manifest and the metadata before are looked at, too; the first two are read.
+    assert client.objects.calls["head"] == number + 3
+    assert client.objects.calls["put"] == 4
+
+
+def test_a_merge_of_two_appends_opens_the_manifests_that_differ() -> None:
+    world = in_one_range()
+    for number in range(5):
+        append(world, f"data/{number}")
+    world.main.create_branch("dev", "main")
+    append(world, "data/source", branch="dev")
+    append(world, "data/destination")
+    client = warmed(world)
+    client.repository.merge("dev", "main")
+    opened = [key for method, key in client.objects.keys if method == "get" and key.endswith("-m0.avro")]
+    assert len(opened) == 2
+    assert client.tables.calls["transact"] == 1
