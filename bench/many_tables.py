@@ -12,6 +12,7 @@ from threading import Barrier, Thread
 
 from bench import servers
 from bench.lines import Goal, Line, show
+from bench.rows import REPOSITORY
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.opening.folder import create_folder_lake
 from graveler.lake.repository import OpenRepository
@@ -40,7 +41,7 @@ def committers(folder: Path, number: int, each: int) -> list[Line]:
 
         def commit(table: int, change: int) -> None:
             body = json.dumps({"requirements": [], "updates": [property_update(change)]})
-            path = f"/iceberg/v1/{servers.rows.REPOSITORY}/main/namespaces/shop/tables/t{table}"
+            path = f"/iceberg/v1/{REPOSITORY}/main/namespaces/shop/tables/t{table}"
             head = {"Content-Type": "application/json", "Authorization": f"Basic {credential}"}
             connections[table].request("POST", path, body, head)
             response = connections[table].getresponse()
@@ -175,7 +176,7 @@ def timed(repeat: int, works: Sequence[Callable[[int], None]]) -> list[list[floa
 def with_tables(place: Path, number: int) -> OpenRepository:
     """Return a repository with tables ``shop.t0``, ``shop.t1``, … on main. Takes a written file for each."""
     lake = create_folder_lake(place)
-    repository = lake.create_repository(servers.rows.REPOSITORY, f"local://{servers.rows.REPOSITORY}")
+    repository = lake.create_repository(REPOSITORY, f"local://{REPOSITORY}")
     repository.create_namespace("main", namespace=NAMESPACE)
     for first in range(0, number, PAGE):
         names = [table_name(table) for table in range(first, min(number, first + PAGE))]

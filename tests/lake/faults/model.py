@@ -5,9 +5,16 @@ from dataclasses import dataclass, field
 from hashlib import md5
 from typing import Final
 
+from graveler.lake.iceberg.metadata_files import read_document
+from graveler.lake.iceberg.table_folders import folder_of
+from graveler.lake.iceberg.table_states import reader_in
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.lake.settings.change import read_settings
+from graveler.model import ObjectEntry
+from graveler.table_format.reached_files import reached_files
+from graveler.table_format.table_metadata import read_table
+from graveler.values.reserved_paths import FILES, RESERVED, is_table
 
 
 @dataclass
@@ -80,12 +87,29 @@ def _seen_of(repository: OpenRepository) -> object:
 
 
 def texts(repository: OpenRepository, ref: str) -> dict[str, str]:
-    """Each object's text, and its own metadata behind it."""
+    """Each object's text, and its own metadata behind it; of a table its properties and data files."""
+    entries = list(repository.objects(ref))
+    linked = {entry.address for entry in entries if entry.path.startswith(FILES.decode())}
     return {
         entry.path: (_TEXTS.get(entry.checksum) or repository.read(ref, entry.path).decode())
         + "".join(f" {key}={value}" for key, value in entry.metadata.items())
-        for entry in repository.objects(ref)
-    }
+        for entry in entries
+        if not entry.path.startswith(RESERVED.decode())
+    } | {entry.path: _text_of_table(repository, entry, linked) for entry in entries if is_table(entry.path.encode())}
+
+
+def _text_of_table(repository: OpenRepository, entry: ObjectEntry, linked: set[str]) -> str:
+    """The properties and data files of a table, all of whose files are there and linked."""
+    parts = repository.parts
+    document = read_document(parts, entry, "", read_table)
+    folder = folder_of(parts, document["table-uuid"], document["location"])
+    read = reader_in(parts, folder)
+    locations = sorted(reached_files(document, read))
+    for location in locations:
+        assert f"{parts.namespace}/{folder.key_of(location)}" in linked, location
+        read(location)
+    data = [location.rpartition("/")[2] for location in locations if "/data/" in location]
+    return " ".join([*data, *(f"{name}={text}" for name, text in sorted(document["properties"].items()))])
 
 
 _TEXTS: Final = {md5(text.encode()).hexdigest(): text for text in "0123456789"}

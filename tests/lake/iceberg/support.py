@@ -58,12 +58,14 @@ def keys(world: World, ref: str = "main") -> list[str]:
     return [entry.path for entry in world.main.objects(ref, "_iceberg/")]
 
 
-def appended(parts: RepositoryParts, document: dict[str, Any], *paths: str, size: int = 4) -> TableChange:
+def appended(
+    parts: RepositoryParts, document: dict[str, Any], *paths: str, size: int = 4, snapshot_id: int = 0
+) -> TableChange:
     """Write manifest and list of a snapshot that adds data files (``paths`` in the table's folder, already written), as a client
     does, and return the change that commits it."""
     location, parent = document["location"], document.get("current-snapshot-id")
     snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in document.get("snapshots", ())}
-    number, snapshot_id = document["last-sequence-number"] + 1, randbits(62)
+    number, snapshot_id = document["last-sequence-number"] + 1, snapshot_id or randbits(62)
     files = [
         {"path": f"{location}/{path}", "format": "PARQUET", "partition": (), "record_count": 1, "size": size}
         for path in paths

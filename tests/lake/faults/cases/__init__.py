@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.lake.faults.case import Case
-from tests.lake.faults.cases import commits, gates, merges, pulls, refs, settings, staging, statuses, upkeep
+from tests.lake.faults.cases import commits, gates, merges, pulls, refs, settings, staging, statuses, tables, upkeep
 
 CASES: Final[tuple[Case, ...]] = (
     *refs.CASES,
@@ -14,5 +14,6 @@ CASES: Final[tuple[Case, ...]] = (
     *gates.CASES,
     *pulls.CASES,
     *statuses.CASES,
+    *tables.CASES,
     *upkeep.CASES,
 )

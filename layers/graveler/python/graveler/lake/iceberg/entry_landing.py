@@ -33,12 +33,12 @@ def land_entries(
     context: Context,
     change: ChangeEntries,
     *,
-    ahead: bool = False,
+    early: bool = False,
 ) -> Commit:
     """Commit changes of entries to a branch, and return the commit. ``change`` is called again if the head moved; its errors
-    leave the branch as it is. With ``ahead`` it is first called before it is the operation's turn to change the branch, so that
+    leave the branch as it is. With ``early`` it is first called before it is the operation's turn to change the branch, so that
     others need not wait for its requests. Cost and other errors as of :func:`graveler.lake.committing.landing.land`, and with
-    ``ahead`` a table read."""
+    ``early`` a table read."""
     gate = GateTerms(request=request, actor=context.actor, direct=True)
     landing = Landing(
         branch, "commit", "changing its tables", info, Intent(direct=True), beside_uncommitted=True, gate=gate
@@ -54,7 +54,7 @@ def land_entries(
         return Draft(tree)
 
     def prepare() -> Build:
-        if ahead:
+        if early:
             head = repository.branches.commit(repository.branches.state(branch).commit_id)
             by_head[head.id] = change(head, repository.trees.load(head.metarange))
         return build

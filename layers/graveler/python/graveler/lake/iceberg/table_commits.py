@@ -58,7 +58,7 @@ def commit_tables(repository: RepositoryParts, request: CommitTables, context: C
                 new |= {**state.links, key: state.packed}
         return new
 
-    return land_entries(repository, branch, request, _info(request.info, changes), context, change_entries, ahead=True)
+    return land_entries(repository, branch, request, _info(request.info, changes), context, change_entries, early=True)
 
 
 def _changed(

@@ -1,0 +1,103 @@
+"""Iceberg tables: commits, transactions, creations, drops, and merges of branches that both changed one."""
+
+from copy import deepcopy
+from typing import Final
+
+from graveler.errors import NoChangesError
+from graveler.lake.iceberg.catalog_errors import RelationExistsError, RelationNotFoundError
+from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.lake import Lake
+from graveler.requests.iceberg import Identifier, TableChange
+from graveler.table_format.table_requirements import RequirementError
+from tests.lake.faults.case import Case
+from tests.lake.faults.model import Model
+from tests.lake.faults.scenes import Scene
+from tests.lake.faults.story import main_of
+from tests.lake.iceberg.support import ORDERS, SCHEMA, appended
+from tests.lake.support import NAME
+
+OTHER: Final = Identifier(("shop",), "other")
+ENTRY: Final = "_iceberg/shop/orders.table"
+OTHER_ENTRY: Final = "_iceberg/shop/other.table"
+
+
+def with_tables(lake: Lake, _scene: Scene, model: Model) -> None:
+    """Two tables on main, and the tag ``tables`` at their creation."""
+    repository = lake.repository(NAME)
+    repository.create_namespace("main", namespace=("shop",))
+    main_of(model).commit("Create namespace shop")
+    for table, entry in ((ORDERS, ENTRY), (OTHER, OTHER_ENTRY)):
+        repository.create_table("main", table=table, definition={"schema": SCHEMA})
+        main_of(model).commit(f"Create table {table}", {entry: ""})
+    repository.create_tag("tables", "main")
+    model[NAME].tags["tables"] = dict(main_of(model).committed)
+
+
+def append(lake: Lake, branch: str, file: str, snapshot_id: int) -> None:
+    """Append a file to the table as it was at its creation, as a client does."""
+    repository = lake.repository(NAME)
+    parts = repository.parts
+    document = CatalogReader(parts, "tables").load(ORDERS).document
+    key = document["location"].removeprefix(f"{parts.namespace}/")
+    parts.objects.put(f"{key}/data/{file}", b"rows")
+    change = appended(parts, document, f"data/{file}", snapshot_id=snapshot_id)
+    repository.commit_tables(branch, tables=(change,))
+
+
+def appended_on_both_sides(lake: Lake, scene: Scene, model: Model) -> None:
+    """A branch and main have each appended a file since."""
+    with_tables(lake, scene, model)
+    lake.repository(NAME).create_branch("dev", "main")
+    model[NAME].branches["dev"] = dev = deepcopy(main_of(model))
+    append(lake, "dev", "b", 8)
+    dev.commit("Change table shop.orders", {ENTRY: "b"})
+    append(lake, "main", "a", 7)
+    main_of(model).commit("Change table shop.orders", {ENTRY: "a"})
+
+
+def set_properties(lake: Lake) -> None:
+    update = {"action": "set-properties", "updates": {"n": "1"}}
+    changes = tuple(TableChange(table, (), (update,)) for table in (ORDERS, OTHER))
+    lake.repository(NAME).commit_tables("main", tables=changes)
+
+
+CASES: Final[tuple[Case, ...]] = (
+    Case(
+        "append to a table",
+        lambda lake, _: append(lake, "main", "a", 7),
+        lambda model: main_of(model).commit("Change table shop.orders", {ENTRY: "a"}),
+        with_tables,
+        again=(RequirementError,),
+    ),
+    Case(
+        "transaction of tables",
+        lambda lake, _: set_properties(lake),
+        lambda model: main_of(model).commit(
+            "Change tables shop.orders, shop.other", {ENTRY: "n=1", OTHER_ENTRY: "n=1"}
+        ),
+        with_tables,
+    ),
+    Case(
+        "create a table",
+        lambda lake, _: lake.repository(NAME).create_table(
+            "main", table=Identifier(("shop",), "new"), definition={"schema": SCHEMA}
+        ),
+        lambda model: main_of(model).commit("Create table shop.new", {"_iceberg/shop/new.table": ""}),
+        with_tables,
+        again=(RelationExistsError,),
+    ),
+    Case(
+        "drop a table",
+        lambda lake, _: lake.repository(NAME).drop_relation("main", relation=ORDERS),
+        lambda model: main_of(model).commit("Drop table shop.orders", {ENTRY: None}),
+        with_tables,
+        again=(RelationNotFoundError,),
+    ),
+    Case(
+        "merge of two appends to a table",
+        lambda lake, _: lake.repository(NAME).merge("dev", "main", message="merge"),
+        lambda model: main_of(model).commit("merge", {ENTRY: "a b"}),
+        appended_on_both_sides,
+        again=(NoChangesError,),
+    ),
+)
