@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -50,12 +50,22 @@ class Served(Struct, frozen=True):
 
 
 @contextmanager
-def serving(lake: Path, *options: str) -> Iterator[Served]:
-    """A server of several workers on a lake of its own, until the end of the block."""
+def serving(lake: Path, *options: str, place: Sequence[str] = ()) -> Iterator[Served]:
+    """A server of several workers on a lake of its own, until the end of the block: in the folder ``lake``, or where the options
+    ``place`` say."""
     if os.environ.get(ENDPOINT):
         yield Served(os.environ[ENDPOINT])
         return
-    command = [sys.executable, "-m", "graveler.cli", "serve", "--json", "--lake", str(lake), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "graveler.cli",
+        "serve",
+        "--json",
+        *(place or ("--lake", str(lake))),
+        "--port",
+        "0",
+    ]
     environment = {**os.environ, "GRAVELER_ACCESS_KEY_ID": KEY_ID, "GRAVELER_SECRET_ACCESS_KEY": SECRET}
     log = lake.with_suffix(".log")
     with (

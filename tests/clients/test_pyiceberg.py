@@ -1,13 +1,16 @@
 """PyIceberg on branches, tags and commits: by the REST catalog of a server, and in this process without one."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import lakefs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from lakefs.client import Client
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, ForbiddenError, NoSuchTableError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -15,25 +18,73 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from tests.clients.support import Served
+from tests.clients.support import Served, new_name, serving
+from tests.server.support import sealing_key_file
+from tests.support.lakefs_clients import drop_connections
+from tests.support.lakes_on_aws import new_lake_on_aws
+from tests.support.role_sessions import ROLE, role_sessions
+from tests.support.shell import Shell
 
 Open = Callable[[str], Catalog]
 """Opens the catalog at a ref."""
 
 
+@pytest.fixture(scope="session")
+def served_on_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
+    """A server of a lake on AWS that gives its clients credentials, and the environment that opens the lake without it."""
+    folder = tmp_path_factory.mktemp("served-on-s3")
+    variables, place = new_lake_on_aws("tables", folder / "cache")
+    with role_sessions() as sts:
+        sts.token = ""
+        variables |= {
+            "GRAVELER_TABLES": place["location"],
+            "GRAVELER_OBJECTS": place["objects"],
+            "GRAVELER_SEALING_KEY_FILE": str(sealing_key_file(folder)),
+            "AWS_REGION": place["region"],
+            "AWS_ENDPOINT_URL_S3": place["s3_endpoint_url"],
+            "AWS_ENDPOINT_URL_DYNAMODB": place["dynamodb_endpoint_url"],
+        }
+        places = ("--tables", place["location"], "--objects", place["objects"])
+        more = {"AWS_ENDPOINT_URL_STS": sts.url, "GRAVELER_TABLE_ROLE": ROLE}
+        with patch.dict(os.environ, variables | more), serving(folder / "lake", place=places) as server:
+            yield server, variables
+
+
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.ci)])
+def server(request: pytest.FixtureRequest, shell: Shell, environment: None) -> Served:
+    """The server of a lake in a folder, or on S3 and DynamoDB."""
+    if request.param == "folder":
+        folder: Served = request.getfixturevalue("served")
+        return folder
+    on_s3, variables = request.getfixturevalue("served_on_s3")
+    shell.export_all(variables)
+    return Served(on_s3.url)
+
+
+@pytest.fixture
+def repo(server: Served) -> Iterator[lakefs.Repository]:
+    """A new repository."""
+    client, name = Client(host=server.url, username=server.key_id, password=server.secret), new_name()
+    place = "local:/" if server.lake is not None else client.storage_config.default_namespace_prefix.rstrip("/")
+    yield lakefs.Repository(name, client=client).create(storage_namespace=f"{place}/{name}")
+    drop_connections(client)
+
+
 @pytest.fixture(params=["served", "embedded"])
-def opened(request: pytest.FixtureRequest, served: Served, repo: lakefs.Repository) -> Iterator[Open]:
+def opened(request: pytest.FixtureRequest, server: Served, repo: lakefs.Repository) -> Iterator[Open]:
     catalogs: list[Catalog] = []
     if request.param == "served":
-        uri = f"{served.url}/iceberg"
+        uri = f"{server.url}/iceberg"
         properties = {
             "type": "rest",
             "uri": uri,
             "oauth2-server-uri": f"{uri}/v1/oauth/tokens",
-            "credential": f"{served.key_id}:{served.secret}",
+            "credential": f"{server.key_id}:{server.secret}",
         }
     else:
-        properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(served.lake)}
+        properties = {"py-catalog-impl": "graveler.iceberg.Catalog"}
+        if server.lake is not None:
+            properties["lake"] = str(server.lake)
 
     def open_at(ref: str) -> Catalog:
         catalogs.append(load_catalog("test", warehouse=f"{repo.id}@{ref}", **properties))
@@ -71,7 +122,8 @@ def test_each_ref_has_its_own_state_of_a_table(opened: Open, main: lakefs.Branch
     assert [commit.message for commit in main.log(max_amount=2)] == ["Change table shop.orders"] * 2
     with pytest.raises(Exception, match="not"):
         opened("v1").load_table("shop.orders").append(rows(5))
-    assert Path(table.location().removeprefix("file://")).is_dir()
+    location = table.location().removeprefix("file://")
+    assert location.startswith("s3://") or Path(location).is_dir()
 
 
 def test_a_partitioned_table_evolves(opened: Open) -> None:

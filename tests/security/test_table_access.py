@@ -215,17 +215,23 @@ def test_a_staged_table_is_written_before_it_is_there(lake: TablesOnS3) -> None:
     assert sign(lake, f"s3://{lake.bucket}/lake/sales/data/a", method="PUT", path=path).status == 403
 
 
+def link(lake: TablesOnS3, name: str, *outside: str) -> str:
+    """Create a table with files elsewhere, and return its path in the catalog."""
+    tables = "!/iceberg/v1/sales/main/namespaces/shop/tables"
+    assert lake.call("POST", tables, body={"name": name, "schema": SCHEMA}).status == 200
+    updates = []
+    for number, location in enumerate(outside):
+        put(lake, location)
+        statistics = {"snapshot-id": number, "statistics-path": location, "file-size-in-bytes": 4}
+        updates.append({"action": "set-partition-statistics", "partition-statistics": statistics})
+    committed = lake.call("POST", f"{tables}/{name}", body={"requirements": [], "updates": updates})
+    assert committed.status == 200, committed
+    return f"namespaces/shop/tables/{name}"
+
+
 def test_files_of_import_sources_are_only_read(lake: TablesOnS3) -> None:
     outside = f"s3://{lake.bucket}/raw/in/statistics.puffin"
-    put(lake, outside)
-    update = {
-        "action": "set-partition-statistics",
-        "partition-statistics": {"snapshot-id": 1, "statistics-path": outside, "file-size-in-bytes": 4},
-    }
-    lake.call("POST", "!/iceberg/v1/sales/main/namespaces/shop/tables", body={"name": "linked", "schema": SCHEMA})
-    linked = "namespaces/shop/tables/linked"
-    committed = lake.call("POST", f"!/iceberg/v1/sales/main/{linked}", body={"requirements": [], "updates": [update]})
-    assert committed.status == 200, committed
+    linked = link(lake, "linked", outside)
     assert allows(policy(lake), "s3:GetObject", outside)
     assert not allows(policy(lake), "s3:PutObject", outside)
     assert not allows(policy(lake), "s3:GetObject", f"s3://{lake.bucket}/raw/b")
@@ -239,6 +245,34 @@ def test_files_of_import_sources_are_only_read(lake: TablesOnS3) -> None:
     answer = lake.call("GET", f"!/iceberg/v1/sales/main/{linked}", authorization=lake.key(Role.READER)).json()
     assert outside.rpartition("/")[0] in answer["config"]["graveler-not-covered"]
     assert not allows(policy(lake), "s3:GetObject", outside)
+    lake.world.lake.repository("sales").set_import_sources(None)
+
+
+def test_a_source_with_the_storage_of_a_repository_is_left_out(lake: TablesOnS3) -> None:
+    """Its folder would be opened as a whole, and the repository's own files with it."""
+    outside = f"s3://{lake.bucket}/raw/mixed/statistics.puffin"
+    linked = link(lake, "mixed", outside)
+    lake.world.lake.create_repository("inner", f"s3://{lake.bucket}/raw/mixed/inner")
+    lake.world.lake.neighbours.forget()
+    answer = lake.call("GET", f"!/iceberg/v1/sales/main/{linked}", authorization=lake.key(Role.READER)).json()
+    assert "'inner' has its storage there" in answer["config"]["graveler-not-covered"]
+    assert not allows(policy(lake), "s3:GetObject", f"s3://{lake.bucket}/raw/mixed/inner/_graveler/x")
+
+
+def test_more_sources_than_a_policy_can_name_are_left_out(lake: TablesOnS3) -> None:
+    outside = [f"s3://{lake.bucket}/raw/{number}{'x' * 90}/a.puffin" for number in range(12)]
+    linked = link(lake, "many", *outside)
+    answer = lake.call("GET", f"!/iceberg/v1/sales/main/{linked}", authorization=lake.key(Role.READER)).json()
+    session, reasons = policy(lake), answer["config"]["graveler-not-covered"]
+    readable = [allows(session, "s3:GetObject", address) for address in outside]
+    assert any(readable)
+    for address, is_open in zip(outside, readable, strict=True):
+        assert (address.rpartition("/")[0] in reasons) is not is_open
+    lake.sts.room = 900  # what STS packs is no count of characters
+    packed = lake.call("GET", f"!/iceberg/v1/sales/main/{linked}", authorization=lake.key(Role.READER)).json()
+    lake.sts.room = 2048
+    assert not any(allows(policy(lake), "s3:GetObject", address) for address in outside)
+    assert all(address.rpartition("/")[0] in packed["config"]["graveler-not-covered"] for address in outside)
 
 
 def test_a_client_chooses_the_way(lake: TablesOnS3) -> None:

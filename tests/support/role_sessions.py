@@ -25,11 +25,12 @@ _REFUSAL: Final = (
 
 class RoleSessions:
     """The STS. ``refusal``, if it is set, is the code with which it refuses. Its sessions have this ``token``, which s3proxy
-    takes for an unknown header."""
+    takes for an unknown header. Policies of more than ``room`` characters cannot be packed."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, str]] = []
         self.refusal = ""
+        self.room = 2048
         self.token = "FwoG+/="
         self.url = ""
 
@@ -44,6 +45,8 @@ class RoleSessions:
         seconds = int(form["DurationSeconds"])
         if self.refusal:
             return 400, _REFUSAL.format(self.refusal)
+        if len(form["Policy"]) > self.room:
+            return 400, _REFUSAL.format("PackedPolicyTooLarge")
         if len(form["Policy"]) > 2048 or not 900 <= seconds <= 3600 or form["Action"] != "AssumeRole":
             return 400, _REFUSAL.format("ValidationError")
         end = (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -91,6 +91,7 @@ def test_keys_are_for_s3_alone() -> None:
 def test_import_sources_are_only_read() -> None:
     rights = replace(WRITER, sources=(S3Folder("raw", "events/day=1"), S3Folder("raw", "")))
     assert allowed(rights, "s3://raw/events/day=1/a.parquet") == {"s3:GetObject"}
+    assert allowed(rights, "s3://raw/a.parquet") == {"s3:GetObject"}
     narrow = replace(WRITER, sources=(S3Folder("raw", "events/day=1"),))
     assert allowed(narrow, "s3://raw/events/day=2/a.parquet") == set()
 

@@ -21,7 +21,7 @@ _NAME_CHARS: Final = 64
 
 
 class S3Folder(Struct, frozen=True, order=True):
-    """A folder in a bucket. ``path`` has no slash at its end."""
+    """A folder in a bucket. ``path`` has no slash at its end; an empty one is the whole bucket."""
 
     bucket: str
     path: str
@@ -29,7 +29,7 @@ class S3Folder(Struct, frozen=True, order=True):
     @property
     def address(self) -> str:
         """The address of the folder, with a slash at its end."""
-        return f"s3://{self.bucket}/{self.path}/"
+        return f"s3://{self.bucket}/{self.path}/" if self.path else f"s3://{self.bucket}/"
 
 
 class TableRights(Struct, frozen=True):
@@ -56,7 +56,10 @@ def policy_of(rights: TableRights, partition: str) -> str:
         statements.append(
             _statement(
                 _READS,
-                [f"arn:{partition}:s3:::{_literal(f'{source.bucket}/{source.path}')}/*" for source in rights.sources],
+                [
+                    f"arn:{partition}:s3:::{_literal(source.address.removeprefix('s3://'))}*"
+                    for source in rights.sources
+                ],
             )
         )
     if rights.ends is not None:

@@ -218,7 +218,12 @@ def _sources(call: Call, opened: OpenRepository, table: TableFiles) -> tuple[tup
     for folder in sorted(folders):
         try:
             require_source(call, opened, folder, prefix=True)
-            readable.append(s3_folder(folder))
+            if owners := call.lake.neighbours.owners(folder, prefix=True):
+                left_out.append(
+                    f"{folder}: repository {owners[0].name!r} has its storage there; move the files elsewhere"
+                )
+            else:
+                readable.append(s3_folder(folder))
         except ForbiddenError as error:
             left_out.append(f"{folder}: {error}")
     return tuple(readable), left_out

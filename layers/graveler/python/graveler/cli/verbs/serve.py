@@ -257,7 +257,7 @@ def serve(
         )
     CrossOrigin(cors_origin or ())  # refuses what is no origin
     settings_of_process()  # refuses what no check could be made with
-    below = parse_base_path(base_path)
+    below, table_role = parse_base_path(base_path), _table_role()
     if s3_port is None and (s3_domain or s3_certificate or s3_certificate_key):
         raise InvalidError("--s3-domain and --s3-certificate are for S3 clients: give a port for them with --s3-port")
     if (s3_certificate is None) != (s3_certificate_key is None):
@@ -320,7 +320,7 @@ def serve(
             aws_login=tuple(aws_login or ()),
             cors_origins=tuple(cors_origin or ()),
             base_path=below,
-            table_role=_table_role(),
+            table_role=table_role,
             secrets=SecretVariables(_for_workers()),
         )
 
