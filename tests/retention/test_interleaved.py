@@ -7,6 +7,7 @@ another number of schedules.
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 from graveler.errors import ConflictError, ForbiddenError, GravelerError, InvalidError, NotFoundError
 from graveler.model import CommitID
@@ -30,10 +31,13 @@ OPERATIONS = {
 CAST = ("mover", "mover", "writer", "dropper", "collector", "collector")
 
 
-def what_can_be_done(verb: Callable[["Worker", str], None]) -> Callable[["Worker", str], None]:
+W = TypeVar("W", bound="Worker")
+
+
+def what_can_be_done(verb: Callable[[W, str], None]) -> Callable[[W, str], None]:
     """A verb that is left when it is refused."""
 
-    def attempt(self: "Worker", message: str) -> None:
+    def attempt(self: W, message: str) -> None:
         try:
             verb(self, message)
         except (ConflictError, ForbiddenError, InvalidError, NotFoundError) as error:
