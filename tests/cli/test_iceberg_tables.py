@@ -155,3 +155,68 @@ def test_new_and_dropped_tables_are_lines_too() -> None:
         "2 added",
     ]
     assert done("diff", f"{MAIN}..{start}").out.splitlines()[1] == "- table shop.orders  -2 rows, -1 file"
+
+
+def contend() -> None:
+    """Main adds a row, and dev removes the two of main: a conflict in tables that are serializable."""
+    append("main", 4)
+    catalog("dev").load_table("shop.orders").delete("id < 3")
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_dry_run_says_what_a_merge_does_to_tables() -> None:
+    append("main", 4)
+    lines = done("merge", "lakefs://lake/dev", "main", "--dry-run").out.splitlines()
+    assert lines[-4:-1] == [
+        "table shop.orders: both, in one new snapshot",
+        "  dev (source)        +1 row, +1 file",
+        "  main (destination)  +1 row, +1 file",
+    ]
+    (table,) = done("merge", "lakefs://lake/dev", "main", "--dry-run", "--json").json["tables"]
+    assert (table["path"], table["outcome"], table["reasons"]) == ("_iceberg/shop/orders.table", "merged", [])
+    assert table["source"]["files"]["added_rows"] == table["destination"]["files"]["added_rows"] == 1
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_conflict_of_tables_has_its_reasons() -> None:
+    contend()
+    preview = run("merge", "lakefs://lake/dev", "main", "--dry-run")
+    assert (preview.code, "table shop.orders: conflict" in preview.out) == (ExitCode.CONFLICT, True), preview
+    refused = run("merge", "lakefs://lake/dev", "main", "--json")
+    (table,) = refused.json["tables"]
+    assert (refused.code, table["outcome"]) == (ExitCode.CONFLICT, "conflict")
+    (reason,) = table["reasons"]
+    assert (reason["kind"], reason["source_rows"], reason["destination_rows"]) == ("isolation", 2, 1)
+    assert reason["sentence"] in preview.out
+    assert [conflict["path"] for conflict in refused.json["conflicts"]] == [table["path"]]
+
+
+@pytest.mark.usefixtures("orders")
+@pytest.mark.parametrize(
+    ("options", "outcome", "ids"),
+    [
+        (("--isolation", "snapshot"), "merged", {3, 4}),
+        (("--strategy", "shop.orders=source-wins"), "source", {3}),
+        (("--strategy", "source-wins", "--strategy", "shop.orders=dest-wins"), "destination", {1, 2, 4}),
+    ],
+)
+def test_options_of_a_merge_decide_about_tables(options: tuple[str, ...], outcome: str, ids: set[int]) -> None:
+    contend()
+    preview = done("merge", "lakefs://lake/dev", "main", "--dry-run", "--json", *options).json
+    assert ([table["outcome"] for table in preview["tables"]], preview["conflicts"]) == ([outcome], [])
+    done("merge", "lakefs://lake/dev", "main", *options)
+    assert {*catalog().load_table("shop.orders").scan().to_arrow()["id"].to_pylist()} == ids
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--strategy", "ours"),
+        ("--strategy", "orders=source-wins"),
+        ("--strategy", "source-wins", "--strategy", "dest-wins"),
+        ("--strategy", "shop.orders=dest-wins", "--strategy-for", "_iceberg/shop/orders.table=dest-wins"),
+    ],
+)
+def test_wrong_strategies_are_refused_in_words(lake: Path, options: tuple[str, ...]) -> None:
+    refused = run("merge", "lakefs://lake/dev", "main", *options)
+    assert (refused.code, refused.err.count("\n")) == (ExitCode.INVALID, 1), refused

@@ -45,6 +45,7 @@ def test_a_dry_run_tells_what_a_merge_would_bring(lake: Path) -> None:
             "changed_bytes_after": 4,
         },
         "conflicts": [],
+        "tables": [],
     }
     assert head()["id"] == base
     assert "  no changes\n" in done("merge", "lakefs://lake/main", "dev", "--dry-run").out

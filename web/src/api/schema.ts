@@ -2981,6 +2981,11 @@ export interface components {
             base_commit_id: string;
             creation_date: string;
             destination_commit_id: string;
+            /**
+             * @default
+             * @enum {unknown}
+             */
+            isolation: "" | "serializable" | "snapshot";
             name: string;
             principal: string;
             source_commit_id: string;
@@ -3200,6 +3205,8 @@ export interface components {
             commit_overrides: components["schemas"]["CommitOverrides"] | null;
             /** @default null */
             force: boolean | null;
+            /** @default null */
+            isolation: ("" | "serializable" | "snapshot") | null;
             /** @default null */
             parent_number: number | null;
             ref: string;
@@ -4317,6 +4324,8 @@ export interface components {
             /** @default null */
             force: boolean | null;
             /** @default null */
+            isolation: ("" | "serializable" | "snapshot") | null;
+            /** @default null */
             message: string | null;
             /** @default null */
             metadata: {
@@ -4345,7 +4354,8 @@ export interface components {
         /**
          * MergePreview
          * @description The effect of a merge: the commits that were looked at, the totals of its changes to the destination and the number of its
-         *         conflicts (without ``totals=false``), and a page: of its conflicts (``results``), its ``changes`` or ``prefixes``.
+         *         conflicts (without ``totals=false``), and a page: of its conflicts (``results``), its ``changes`` or ``prefixes``. With the
+         *         totals also the Iceberg ``tables`` that both sides changed, if there are any.
          */
         MergePreview: {
             base_commit_id: string;
@@ -4358,6 +4368,7 @@ export interface components {
             results: components["schemas"]["ConflictDocument"][];
             /** @default  */
             source_commit_id: string;
+            tables?: components["schemas"]["TableMerge"][];
             totals?: components["schemas"]["Totals"];
         };
         /**
@@ -4381,6 +4392,7 @@ export interface components {
         /**
          * MergeStrategies
          * @description A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``.
+         *         ``isolation``, if it is set, overrides the isolation levels of Iceberg tables that both sides changed.
          */
         MergeStrategies: {
             /** @default [] */
@@ -4390,6 +4402,8 @@ export interface components {
             ][];
             /** @default  */
             default: components["schemas"]["MergeStrategy"];
+            /** @enum {unknown} */
+            isolation?: "serializable" | "snapshot";
         };
         /**
          * MergeStrategy
@@ -4736,11 +4750,11 @@ export interface components {
         /**
          * PullRequest
          * @description A pull request. ``status`` is ``open``, ``closed`` or ``merged``, ``reason`` the one for which it was closed, if nobody
-         *         closed it. ``message``, ``strategy``, ``strategies`` and ``squash_merge`` are the terms of its merge; ``when_ready`` is the
-         *         name of the person for whom it is merged once its rules are fulfilled, or null. ``candidate_id`` is the commit that the last
-         *         merge would have published, if it was refused, and ``lacks`` what it lacked, until the pull request changes.
-         *         ``can_be_merged``: it is open, no draft, and nothing is known that it lacks. ``version`` counts its changes. Dates are RFC
-         *         3339.
+         *         closed it. ``message``, ``strategy``, ``strategies``, ``isolation`` and ``squash_merge`` are the terms of its merge;
+         *         ``when_ready`` is the name of the person for whom it is merged once its rules are fulfilled, or null. ``candidate_id`` is the
+         *         commit that the last merge would have published, if it was refused, and ``lacks`` what it lacked, until the pull request
+         *         changes. ``can_be_merged``: it is open, no draft, and nothing is known that it lacks. ``version`` counts its changes. Dates
+         *         are RFC 3339.
          */
         PullRequest: {
             approvals: components["schemas"]["Approval"][];
@@ -4754,6 +4768,11 @@ export interface components {
             destination_branch: string;
             draft: boolean;
             id: string;
+            /**
+             * @default
+             * @enum {unknown}
+             */
+            isolation: "" | "serializable" | "snapshot";
             lacks: components["schemas"]["Lack"][];
             merged_commit_id?: string;
             message: string;
@@ -4782,6 +4801,8 @@ export interface components {
             description: string | null;
             /** @default null */
             draft: boolean | null;
+            /** @default null */
+            isolation: ("" | "serializable" | "snapshot") | null;
             /** @default null */
             message: string | null;
             /** @default null */
@@ -4830,6 +4851,8 @@ export interface components {
             /** @default null */
             draft: boolean | null;
             /** @default null */
+            isolation: ("" | "serializable" | "snapshot") | null;
+            /** @default null */
             message: string | null;
             /** @default null */
             reviewers: string[] | null;
@@ -4866,6 +4889,8 @@ export interface components {
             expected_head: string | null;
             /** @default null */
             force: boolean | null;
+            /** @default null */
+            isolation: ("" | "serializable" | "snapshot") | null;
             /** @default null */
             message: string | null;
             /** @default null */
@@ -5216,6 +5241,8 @@ export interface components {
             commit_overrides: components["schemas"]["CommitOverrides"] | null;
             /** @default null */
             force: boolean | null;
+            /** @default null */
+            isolation: ("" | "serializable" | "snapshot") | null;
             parent_number: number;
             ref: string;
             /** @default null */
@@ -5663,6 +5690,42 @@ export interface components {
         SummaryPartDocument: {
             path: string;
             totals: components["schemas"]["Totals"];
+        };
+        /**
+         * TableMerge
+         * @description The merge of an Iceberg table that both sides changed. ``path`` is its entry's. ``outcome`` is ``merged`` (rows of both in
+         *         a new snapshot), ``source`` or ``destination`` (that side's table as it is), or ``conflict``. ``reasons`` are those of a
+         *         conflict, also of one that a strategy decided; ``notes`` say what was left out.
+         */
+        TableMerge: {
+            name: string;
+            /** @default [] */
+            notes: string[];
+            /** @enum {unknown} */
+            outcome: "conflict" | "destination" | "merged" | "source";
+            path: string;
+            /** @default [] */
+            reasons: components["schemas"]["TableReason"][];
+        };
+        /**
+         * TableReason
+         * @description A reason for which a table is not merged: ``kind`` names it for programs, the ``sentence`` is for people. ``partition`` is
+         *         text as ``day=2026-01-01``, empty for all or none; ``files`` are some of the locations; rows are those of the files that each
+         *         side changed there.
+         */
+        TableReason: {
+            /** @default [] */
+            columns: string[];
+            /** @default 0 */
+            destination_rows: number;
+            /** @default [] */
+            files: string[];
+            kind: string;
+            /** @default  */
+            partition: string;
+            sentence: string;
+            /** @default 0 */
+            source_rows: number;
         };
         /**
          * TableState
@@ -6162,6 +6225,8 @@ export type StoredPart = components['schemas']['StoredPart'];
 export type StoredPartList = components['schemas']['StoredPartList'];
 export type SummaryDocument = components['schemas']['SummaryDocument'];
 export type SummaryPartDocument = components['schemas']['SummaryPartDocument'];
+export type TableMerge = components['schemas']['TableMerge'];
+export type TableReason = components['schemas']['TableReason'];
 export type TableState = components['schemas']['TableState'];
 export type TagCreation = components['schemas']['TagCreation'];
 export type Tally = components['schemas']['Tally'];
@@ -21275,6 +21340,8 @@ export interface operations {
                 include_left_stats?: boolean;
                 include_right_stats?: boolean;
                 strategy?: "" | "dest-wins" | "source-wins";
+                /** @description the isolation level of Iceberg tables that both sides changed; empty for their own */
+                isolation?: "" | "serializable" | "snapshot";
                 /** @description `conflicts`; `changes` to the destination, with conflicts among them; or the totals of the changes in common `prefixes`, for which a delimiter is needed */
                 list?: "changes" | "conflicts" | "prefixes";
                 /** @description with `list=conflicts`: also count all changes and conflicts, for which all are looked at */

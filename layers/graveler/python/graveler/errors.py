@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
-    from graveler.model import Conflict, Lack, PartialResult
+    from graveler.model import Conflict, Lack, PartialResult, TableMerge
 
 
 UNREADABLE: Final = (ValueError, RecursionError)
@@ -382,19 +382,27 @@ class AlreadyExistsError(ConflictError):
 class MergeConflictError(ConflictError):
     """Both sides changed the same objects in different ways; nothing was changed.
 
-    ``conflicts`` holds all of them, in key order; they do not travel, only their ``count`` does.
+    ``conflicts`` holds all of them, in key order; they do not travel, only their ``count`` does. ``tables`` are Iceberg tables
+    among them, with the reasons.
     """
 
     code = "merge_conflict"
     source: str
     destination: str
     count: int
+    tables: "tuple[TableMerge, ...]"
     conflicts: "tuple[Conflict, ...]" = ()
 
     def __init__(
-        self, source: str, destination: str, conflicts: Sequence["Conflict"], reasons: Sequence[str] = ()
+        self, source: str, destination: str, conflicts: Sequence["Conflict"], tables: Sequence["TableMerge"] = ()
     ) -> None:
-        self.source, self.destination, self.conflicts = source, destination, tuple(conflicts)
+        self.source, self.destination = source, destination
+        self.conflicts, self.tables = tuple(conflicts), tuple(tables)
+        reasons = [
+            reason.sentence if reason.kind == "name" else f"table {table.name}: {reason.sentence}"
+            for table in self.tables
+            for reason in table.reasons
+        ]
         self.count = len(self.conflicts)
         shown = ", ".join(repr(c.path) for c in self.conflicts[:3]) + (", …" if len(self.conflicts) > 3 else "")
         words = "".join(f"; {reason}" for reason in [*reasons[:3], *["…"] * (len(reasons) > 3)])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Generic, Literal, NewType, TypeVar
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 RepositoryUID = NewType("RepositoryUID", str)
 """The ID of one creation of a repository; a repository created again under the same name gets another one."""
@@ -92,11 +92,17 @@ class MergeStrategy(str, Enum):
     DEST_WINS = "dest-wins"
 
 
+Isolation = Literal["serializable", "snapshot"]
+"""An isolation level of Iceberg tables."""
+
+
 class MergeStrategies(Struct, frozen=True):
-    """A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``."""
+    """A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``.
+    ``isolation``, if it is set, overrides the isolation levels of Iceberg tables that both sides changed."""
 
     default: MergeStrategy = MergeStrategy.NONE
     by_prefix: tuple[tuple[str, MergeStrategy], ...] = ()
+    isolation: Isolation | UnsetType = UNSET
 
     def of(self, path: str) -> MergeStrategy:
         """Return the strategy for a path."""
@@ -505,15 +511,43 @@ class Totals(Struct, frozen=True):
         )
 
 
+class TableReason(Struct, frozen=True):
+    """A reason for which a table is not merged: ``kind`` names it for programs, the ``sentence`` is for people. ``partition`` is
+    text as ``day=2026-01-01``, empty for all or none; ``files`` are some of the locations; rows are those of the files that each
+    side changed there."""
+
+    kind: str
+    sentence: str
+    partition: str = ""
+    files: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    source_rows: int = 0
+    destination_rows: int = 0
+
+
+class TableMerge(Struct, frozen=True):
+    """The merge of an Iceberg table that both sides changed. ``path`` is its entry's. ``outcome`` is ``merged`` (rows of both in
+    a new snapshot), ``source`` or ``destination`` (that side's table as it is), or ``conflict``. ``reasons`` are those of a
+    conflict, also of one that a strategy decided; ``notes`` say what was left out."""
+
+    path: str
+    name: str
+    outcome: Literal["merged", "source", "destination", "conflict"]
+    reasons: tuple[TableReason, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 class MergePreview(Struct, frozen=True):
     """The effect of a merge: the commit it is based on, what it would change in the destination, and every conflict. ``source``
-    and ``destination`` are the commits that were looked at; empty if a server of an earlier version does not tell."""
+    and ``destination`` are the commits that were looked at; empty if a server of an earlier version does not tell. ``tables`` are
+    the Iceberg tables that both sides changed."""
 
     base: CommitID
     totals: Totals
     conflicts: tuple[Conflict, ...]
     source: CommitID = CommitID("")
     destination: CommitID = CommitID("")
+    tables: tuple[TableMerge, ...] = ()
 
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from graveler.errors import MergeConflictError, ObjectNotFoundError
 
 if TYPE_CHECKING:
-    from graveler.model import Conflict
+    from graveler.model import Conflict, TableMerge
 
 WHAT_DECIDES: Final = "`--strategy` decides all conflicts, `--strategy-for PREFIX=WHO` those below a prefix"
 """What to do about conflicts of a merge."""
@@ -15,8 +15,10 @@ WHAT_DECIDES: Final = "`--strategy` decides all conflicts, `--strategy-for PREFI
 class ReplayConflictError(MergeConflictError):
     """Conflicts of a revert or a cherry-pick."""
 
-    def __init__(self, doing: str, source: str, destination: str, conflicts: "Sequence[Conflict]") -> None:
-        super().__init__(source, destination, conflicts)
+    def __init__(
+        self, doing: str, source: str, destination: str, conflicts: "Sequence[Conflict]", tables: "Sequence[TableMerge]"
+    ) -> None:
+        super().__init__(source, destination, conflicts, tables)
         number = f"{len(self.conflicts)} conflict{'s' if len(self.conflicts) != 1 else ''}"
         self.args = (f"{doing}: {number}, because the branch has other versions of these objects; nothing was changed",)
 

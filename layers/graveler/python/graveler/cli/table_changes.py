@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from graveler.cli.terminal import Screen
+from graveler.cli.terminal import Json, Screen
 from graveler.cli.values import change_json, document_of, marked
-from graveler.values.reserved_paths import FILES, RESERVED
+from graveler.values.reserved_paths import FILES, RESERVED, is_table
 
 if TYPE_CHECKING:
-    from graveler.model import Change, ObjectEntry, Page
+    from graveler.model import Change, MergePreview, ObjectEntry, Page, TableMerge
     from graveler.remote.any_repository import AnyRepository
     from graveler.sdk.iceberg_tables import Table
     from graveler.table_format.table_differences import TableDifference
@@ -62,13 +62,67 @@ class TableChanges:
 
         difference = compare_tables(self._table(self._before(), change.before), self._table(self._after, change.after))
         document = {**change_json(change), "table": {"name": name, **document_of(difference)}}
-        text = ", ".join(_parts(difference)) or "metadata"
-        screen.answer(document, f"{marked(screen, change.type.value, f'table {name}')}  {screen.safe(text)}")
+        line = marked(screen, change.type.value, f"table {name}")
+        screen.answer(document, f"{line}  {screen.safe(_text(difference))}")
 
     def _table(self, ref: str, entry: "ObjectEntry | None") -> "Table | None":
         from graveler.sdk.iceberg_tables import Table
 
         return None if entry is None else Table(self._repository, ref, entry)
+
+
+class MergedTables:
+    """The Iceberg tables that both sides of a merge changed, and what each side did to them since the base."""
+
+    def __init__(self, repository: "AnyRepository", preview: "MergePreview") -> None:
+        self._repository = repository
+        self._preview = preview
+
+    def documents(self) -> list[Json]:
+        """Return them for programs."""
+        return [
+            {**document_of(table), **{side: document_of(self._difference(table, side)) for side in _SIDES}}
+            for table in self._preview.tables
+        ]
+
+    def lines(self, screen: Screen, source: str, branch: str) -> Iterator[str]:
+        """Yield them for people: what happens to each table, what both sides did to it, and reasons."""
+        names = {"source": f"{source} (source)", "destination": f"{branch} (destination)"}
+        width = max(map(len, names.values()))
+        for table in self._preview.tables:
+            outcome = _OUTCOMES[table.outcome]
+            colour = "red" if table.outcome == "conflict" else "green"
+            yield f"table {screen.paint(screen.safe(table.name), 'bold')}: {screen.paint(outcome, colour)}"
+            for side, name in names.items() if is_table(table.path.encode()) else ():
+                yield f"  {screen.safe(name):<{width}}  {screen.safe(_text(self._difference(table, side)))}"
+            for sentence in (*(reason.sentence for reason in table.reasons), *table.notes):
+                yield f"  {screen.safe(sentence)}"
+
+    def _difference(self, table: "TableMerge", side: str) -> "TableDifference | None":
+        """Return the changes of a side; None if the table does not exist under this name at the base and there,
+        and for a name that is no table's."""
+        from graveler.sdk.iceberg_tables import Table, compare_tables
+
+        if not is_table(table.path.encode()):
+            return None
+        states = []
+        for commit_id in (self._preview.base, getattr(self._preview, side)):
+            (entry,) = self._repository.stat_many(commit_id, (table.path,))
+            states.append(None if entry is None else Table(self._repository, commit_id, entry))
+        return compare_tables(*states) if any(states) else None
+
+
+_SIDES: Final = ("source", "destination")
+_OUTCOMES: Final = {
+    "merged": "both, in one new snapshot",
+    "source": "the source's, as it is",
+    "destination": "the destination's, as it is",
+    "conflict": "conflict",
+}
+
+
+def _text(difference: "TableDifference | None") -> str:
+    return "not there" if difference is None else ", ".join(_parts(difference)) or "metadata"
 
 
 def _parts(difference: "TableDifference") -> Iterator[str]:

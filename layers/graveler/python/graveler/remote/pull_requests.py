@@ -67,7 +67,7 @@ class RemotePullRequests(RemoteReader):
             strategies = pull.strategies if request.strategies is None else request.strategies
             conflicts = self.preview_merge(pull.source, pull.destination, strategies).conflicts
             if conflicts:
-                raise MergeConflictError(pull.source, pull.destination, conflicts)
+                raise MergeConflictError(pull.source, pull.destination, conflicts, refused.tables)
         raise refused
 
 

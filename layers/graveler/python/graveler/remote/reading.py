@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.lake.objects.verification import OpenedObject
@@ -29,6 +30,7 @@ from graveler.model import (
     Rules,
     Settings,
     Status,
+    TableMerge,
     Tag,
     Totals,
 )
@@ -398,6 +400,7 @@ class RemoteReader:
         path = (*self._base, "refs", source, "merge", destination, "preview")
         conflicts: list[difference_documents.ConflictDocument] = []
         totals: Totals | None = None
+        tables: tuple[TableMerge, ...] = ()
         after: str | None = ""
         while True:
             query: Query = {
@@ -405,11 +408,13 @@ class RemoteReader:
                 "amount": PAGE,
                 # With strategies by prefix, request all conflicts and drop the decided ones here.
                 "strategy": strategies.default.value if plain else "",
+                "isolation": strategies.isolation or None,
                 "totals": None if totals is None else False,  # the first page has them
             }
             page = self._connection.get(path, difference_documents.MergePreview, query)
             conflicts += page.results
             totals = totals or (None if page.totals is UNSET else page.totals)
+            tables = tables or (() if page.tables is UNSET else tuple(page.tables))
             after = page.pagination.next_after
             if after is None:
                 break
@@ -421,6 +426,7 @@ class RemoteReader:
             tuple(conflict.value() for conflict in conflicts),
             CommitID(page.source_commit_id),
             CommitID(page.destination_commit_id),
+            tuple(_decided(table, strategies) for table in tables),
         )
 
     # History
@@ -591,3 +597,11 @@ class RemoteView:
             page = self.list_objects(prefix=prefix, after=after)
             yield from (item for item in page.results if isinstance(item, ObjectEntry))
             after = page.next_after
+
+
+def _decided(table: TableMerge, strategies: MergeStrategies) -> TableMerge:
+    """Return the merge of a table with the strategy for its path, which was not in the request if it is one for a prefix."""
+    strategy = strategies.of(table.path)
+    if table.outcome != "conflict" or strategy is MergeStrategy.NONE:
+        return table
+    return replace(table, outcome="source" if strategy is MergeStrategy.SOURCE_WINS else "destination")

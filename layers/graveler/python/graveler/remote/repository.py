@@ -56,6 +56,7 @@ from graveler.storage.durable_files import temporary_files
 from graveler.system.progress import ObjectProgress
 from graveler.system.temporary_files import own_folder
 from graveler.values.error_codes import rebuild
+from graveler.values.reserved_paths import is_table
 from graveler.wire import documents, imports, object_documents, refs
 from graveler.wire.config_documents import CONDITIONAL_DELETES
 from graveler.wire.error_documents import UNKNOWN_ROUTE_CODE, Error
@@ -258,7 +259,7 @@ class RemoteRepository(RemoteSettings, RemotePullRequests, KeywordMethods):
         if isinstance(refused, MergeConflictError):
             conflicts = self.preview_merge(request.source, request.destination, request.strategies).conflicts
             if conflicts:
-                raise MergeConflictError(request.source, request.destination, conflicts)
+                raise MergeConflictError(request.source, request.destination, conflicts, refused.tables)
         raise refused
 
     def _run_revert(self, request: Revert, _: Context) -> Commit:
@@ -291,7 +292,11 @@ class RemoteRepository(RemoteSettings, RemotePullRequests, KeywordMethods):
         parent = commit.parents[max(request.parent_number, 1) - 1]
         base, source = (commit.id, parent) if isinstance(request, Revert) else (parent, commit.id)
         conflicts = replay_conflicts(self, request.branch, base, source, request.strategies)
-        return MergeConflictError(request.ref, request.branch, conflicts) if conflicts else refused
+        paths = {table.path for table in refused.tables}  # a table that both sides changed may be merged
+        conflicts = tuple(
+            conflict for conflict in conflicts if conflict.path in paths or not is_table(conflict.path.encode())
+        )
+        return MergeConflictError(request.ref, request.branch, conflicts, refused.tables) if conflicts else refused
 
     def _run_import_folder(self, request: ImportFolder, context: Context) -> Imported:
         """Import a folder of the machine that serves the lake, as an import of addresses."""

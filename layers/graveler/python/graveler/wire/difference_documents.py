@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType, field
 
 from graveler.lake.reading.summary import Summary, SummaryPart, Usage, UsagePart
-from graveler.model import Conflict, ObjectEntry, Totals
+from graveler.model import Conflict, ObjectEntry, TableMerge, Totals
 from graveler.wire.documents import Commit, Pagination
 
 
@@ -91,7 +91,8 @@ class SummaryPartDocument(Struct, frozen=True):
 
 class MergePreview(Struct, frozen=True):
     """The effect of a merge: the commits that were looked at, the totals of its changes to the destination and the number of its
-    conflicts (without ``totals=false``), and a page: of its conflicts (``results``), its ``changes`` or ``prefixes``."""
+    conflicts (without ``totals=false``), and a page: of its conflicts (``results``), its ``changes`` or ``prefixes``. With the
+    totals also the Iceberg ``tables`` that both sides changed, if there are any."""
 
     base_commit_id: str
     pagination: Pagination
@@ -102,6 +103,7 @@ class MergePreview(Struct, frozen=True):
     conflicts: int | UnsetType = UNSET
     changes: list[Diff] | UnsetType = UNSET
     prefixes: list[SummaryPartDocument] | UnsetType = UNSET
+    tables: list[TableMerge] | UnsetType = UNSET
 
 
 class SummaryDocument(Struct, frozen=True):

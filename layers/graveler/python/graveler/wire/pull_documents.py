@@ -9,7 +9,7 @@ from graveler.model import Actor, CommitID, Lack
 from graveler.requests import pulls
 from graveler.requests.pulls import PullState, StateName
 from graveler.wire.documents import Pagination
-from graveler.wire.refs import PrefixStrategy, StrategyName
+from graveler.wire.refs import IsolationName, PrefixStrategy, StrategyName
 from graveler.wire.request_shapes import strategies_of, strategy_document
 
 
@@ -26,6 +26,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     destination_commit_id: str
     strategy: StrategyName
     strategies: list[PrefixStrategy]
+    isolation: IsolationName = ""
     squash_merge: bool
 
     def value(self) -> pulls.Approval:
@@ -44,11 +45,11 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 class PullRequest(Struct, frozen=True, kw_only=True):
     """A pull request. ``status`` is ``open``, ``closed`` or ``merged``, ``reason`` the one for which it was closed, if nobody
-    closed it. ``message``, ``strategy``, ``strategies`` and ``squash_merge`` are the terms of its merge; ``when_ready`` is the
-    name of the person for whom it is merged once its rules are fulfilled, or null. ``candidate_id`` is the commit that the last
-    merge would have published, if it was refused, and ``lacks`` what it lacked, until the pull request changes.
-    ``can_be_merged``: it is open, no draft, and nothing is known that it lacks. ``version`` counts its changes. Dates are RFC
-    3339."""
+    closed it. ``message``, ``strategy``, ``strategies``, ``isolation`` and ``squash_merge`` are the terms of its merge;
+    ``when_ready`` is the name of the person for whom it is merged once its rules are fulfilled, or null. ``candidate_id`` is the
+    commit that the last merge would have published, if it was refused, and ``lacks`` what it lacked, until the pull request
+    changes. ``can_be_merged``: it is open, no draft, and nothing is known that it lacks. ``version`` counts its changes. Dates
+    are RFC 3339."""
 
     id: str
     status: StateName
@@ -69,6 +70,7 @@ class PullRequest(Struct, frozen=True, kw_only=True):
     message: str
     strategy: StrategyName
     strategies: list[PrefixStrategy]
+    isolation: IsolationName = ""
     squash_merge: bool
     when_ready: str | None
     candidate_id: str
@@ -193,7 +195,7 @@ def _approval_document(approval: pulls.Approval) -> Approval:
 
 def _strategies(terms: pulls.PullRequest | pulls.Approval) -> dict[str, Any]:
     document = strategy_document(terms.strategies)
-    return {**document, "strategies": document["strategies"] or []}
+    return {**document, "strategies": document["strategies"] or [], "isolation": document["isolation"] or ""}
 
 
 def _date(seconds: int) -> str:

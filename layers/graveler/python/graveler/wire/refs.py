@@ -85,6 +85,9 @@ class CommitOverrides(Struct, frozen=True):
 StrategyName = Literal["", "dest-wins", "source-wins"]
 
 
+IsolationName = Literal["", "serializable", "snapshot"]
+
+
 class PrefixStrategy(Struct, frozen=True):
     """The strategy for conflicts of paths that begin with ``prefix``. The longest matching prefix decides."""
 

@@ -10,14 +10,14 @@ from functools import cache, cached_property
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from msgspec import NODEFAULT, Struct
+from msgspec import NODEFAULT, UNSET, Struct
 from msgspec.structs import asdict
 
 from graveler.model import Application, MergeStrategies, MergeStrategy, SplitParameters
 from graveler.requests.base import CommitInfo, Endpoint, Request
 from graveler.requests.fields import RequestField, fields_of
 from graveler.wire import refs
-from graveler.wire.refs import ApplicationVersion, CommitOverrides, PrefixStrategy, StrategyName
+from graveler.wire.refs import ApplicationVersion, CommitOverrides, IsolationName, PrefixStrategy, StrategyName
 
 R = TypeVar("R", bound=Request[Any])
 
@@ -37,13 +37,14 @@ _DOCUMENTS: Final[Mapping[Any, Any]] = {Application | None: ApplicationVersion |
 def strategy_document(strategies: MergeStrategies) -> dict[str, Any]:
     """Return the fields of a document for merge strategies."""
     by_prefix = [PrefixStrategy(prefix, strategy.value) for prefix, strategy in strategies.by_prefix]
-    return {"strategy": strategies.default.value, "strategies": by_prefix or None}
+    isolation = strategies.isolation or None
+    return {"strategy": strategies.default.value, "strategies": by_prefix or None, "isolation": isolation}
 
 
 def strategies_of(document: Any) -> MergeStrategies:
     """Return the merge strategies in the fields of a document."""
     by_prefix = tuple((rule.prefix, MergeStrategy(rule.strategy)) for rule in document.strategies or ())
-    return MergeStrategies(MergeStrategy(document.strategy or ""), by_prefix)
+    return MergeStrategies(MergeStrategy(document.strategy or ""), by_prefix, document.isolation or UNSET)
 
 
 class _Shape(Struct, frozen=True):
@@ -54,16 +55,20 @@ class _Shape(Struct, frozen=True):
     read: Callable[[Any], Any]
 
 
+_STRATEGY_FIELDS: Final[Mapping[str, Any]] = {
+    "strategy": StrategyName | None,
+    "strategies": list[PrefixStrategy] | None,
+    "isolation": IsolationName | None,
+}
+
 _SHAPES: Final[Mapping[Any, _Shape]] = {
-    MergeStrategies: _Shape(
-        {"strategy": StrategyName | None, "strategies": list[PrefixStrategy] | None},
-        strategy_document,
-        strategies_of,
-    ),
+    MergeStrategies: _Shape(_STRATEGY_FIELDS, strategy_document, strategies_of),
     MergeStrategies | None: _Shape(
-        {"strategy": StrategyName | None, "strategies": list[PrefixStrategy] | None},
+        _STRATEGY_FIELDS,
         lambda strategies: {} if strategies is None else strategy_document(strategies),
-        lambda document: None if document.strategy is None and document.strategies is None else strategies_of(document),
+        lambda document: (
+            strategies_of(document) if any(getattr(document, name) is not None for name in _STRATEGY_FIELDS) else None
+        ),
     ),
     SplitParameters: _Shape(
         dict.fromkeys(("min_size", "max_size", "raggedness"), int),

@@ -14,7 +14,17 @@ from graveler.api.queries import DEFAULT_AMOUNT, Amount, PageQuery, Query, Requi
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.lake.reading.summary import MOST_SORTED, Summary, SummaryBounds
-from graveler.model import Annotations, CommonPrefix, Conflict, MergeStrategy, ObjectEntry, Page, Totals
+from graveler.model import (
+    Annotations,
+    CommonPrefix,
+    Conflict,
+    MergeStrategies,
+    MergeStrategy,
+    ObjectEntry,
+    Page,
+    TableMerge,
+    Totals,
+)
 from graveler.requests.base import Permission
 from graveler.wire.difference_documents import (
     Annotation,
@@ -30,7 +40,7 @@ from graveler.wire.difference_documents import (
 )
 from graveler.wire.documents import SAYS_COMMIT, Commit, Pagination, commit_document, commit_headers, pagination
 from graveler.wire.error_documents import Error
-from graveler.wire.refs import StrategyName
+from graveler.wire.refs import IsolationName, StrategyName
 from graveler.wire.upkeep_documents import FsckFinding, FsckSummary
 
 routes = Routes("insight")
@@ -41,6 +51,10 @@ class PreviewQuery(DiffQuery, frozen=True, kw_only=True):
     source."""
 
     strategy: StrategyName = ""
+    isolation: Annotated[
+        IsolationName,
+        Meta(description="the isolation level of Iceberg tables that both sides changed; empty for their own"),
+    ] = ""
     list: Annotated[
         Literal["conflicts", "changes", "prefixes"],
         Meta(
@@ -140,7 +154,9 @@ class FsckQuery(Query, frozen=True, kw_only=True):
 def preview_merge(call: Call, repository: str, source: str, destination: str, query: PreviewQuery) -> Response:
     """Show what a merge would do, with every conflict, without changing anything."""
     opened = call.lake.repository(repository)
-    merge = opened.previewed_merge(source, destination, MergeStrategy(query.strategy))
+    merge = opened.previewed_merge(
+        source, destination, MergeStrategies(MergeStrategy(query.strategy), isolation=query.isolation or UNSET)
+    )
     base_id, source_id, destination_id = merge.base.id, merge.source.id, merge.destination.id
     if query.list == "changes":
         changes = merge.changes(prefix=query.prefix, after=query.after, delimiter=query.delimiter, amount=query.limit)
@@ -155,9 +171,11 @@ def preview_merge(call: Call, repository: str, source: str, destination: str, qu
         )
     totals: Totals | UnsetType = UNSET
     number: int | UnsetType = UNSET
+    tables: list[TableMerge] | UnsetType = UNSET
     if query.totals:
         whole = merge.whole()
         totals, number = whole.totals, len(whole.conflicts)
+        tables = [*whole.tables] or UNSET
         after = query.after.encode()
         remaining = [c for c in whole.conflicts if c.path.startswith(query.prefix) and c.path.encode() > after]
         shown = tuple(remaining[: query.limit])
@@ -173,7 +191,9 @@ def preview_merge(call: Call, repository: str, source: str, destination: str, qu
             replace(conflict, source_commit=_commit(theirs), destination_commit=_commit(ours))
             for conflict, theirs, ours in zip(conflicts, of_source, of_destination, strict=True)
         ]
-    return json_response(MergePreview(base_id, pagination(page), conflicts, source_id, destination_id, totals, number))
+    return json_response(
+        MergePreview(base_id, pagination(page), conflicts, source_id, destination_id, totals, number, tables=tables)
+    )
 
 
 @routes.get(

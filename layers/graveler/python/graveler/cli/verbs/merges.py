@@ -16,6 +16,7 @@ from graveler.cli.options import OF_USE, AsJson, LakeOption, Message, Metadata, 
 from graveler.cli.progress import MANY, counting, shows_progress
 from graveler.cli.request_options import commit_info, request_fields, run_request, with_options
 from graveler.cli.sums import total_lines
+from graveler.cli.table_changes import MergedTables
 from graveler.cli.terminal import Screen, output
 from graveler.cli.uris import RefURI, parse_branch_of, parse_ref, parse_ref_of
 from graveler.cli.values import (
@@ -25,11 +26,12 @@ from graveler.cli.values import (
     conflict_json,
     conflict_lines,
     count,
+    document_of,
 )
 from graveler.errors import GravelerError, InvalidError, MergeConflictError, RefNotFoundError, UnexpectedHeadError
 
 if TYPE_CHECKING:
-    from graveler.model import Commit, CommitID, MergePreview, MergeStrategies
+    from graveler.model import Commit, CommitID, Isolation, MergePreview, MergeStrategies
     from graveler.remote.any_repository import AnyRepository
     from graveler.requests.merging import CherryPick, Revert
 
@@ -47,8 +49,13 @@ Branch = Annotated[
 ]
 
 Strategy = Annotated[
-    Literal["source-wins", "dest-wins"] | None,
-    typer.Option("--strategy", help="Which side wins if both changed an object. [default: neither, a conflict]"),
+    list[str] | None,
+    typer.Option(
+        "--strategy",
+        metavar="WHO|TABLE=WHO",
+        help="Which side wins if both changed an object, source-wins or dest-wins; or an Iceberg table, shop.orders=source-wins; "
+        "repeatable. [default: neither, a conflict]",
+    ),
 ]
 StrategyFor = Annotated[
     list[str] | None,
@@ -58,6 +65,17 @@ StrategyFor = Annotated[
         help="Which side wins below a prefix, source-wins or dest-wins; repeatable, the longest prefix applies.",
     ),
 ]
+
+IsolationLevel = Annotated[
+    Literal["snapshot", "serializable"] | None,
+    typer.Option(
+        "--isolation",
+        help="May one side remove rows of a partition of an Iceberg table to which the other added some: snapshot, yes. "
+        "[default: as the table's properties say]",
+    ),
+]
+
+_WINNERS = ("source-wins", "dest-wins")
 
 
 @with_options(lambda: requests.merging.Merge, before="message", earlier={"squash": "dry_run"})
@@ -76,6 +94,7 @@ def merge(
     ] = None,
     strategy: Strategy = None,
     strategy_for: StrategyFor = None,
+    isolation: IsolationLevel = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the merge would do, without doing it.")] = False,
     message: Message = "",
     meta: Metadata = None,
@@ -87,7 +106,8 @@ def merge(
 
     What SOURCE changed since the common base becomes a commit on BRANCH, with two parents. If both sides changed an object in
     different ways, nothing is changed, all conflicts are listed, and the exit code is 4; the same goes for a dry run. A merge
-    into a BRANCH with uncommitted changes fails, unless --beside-uncommitted is given.
+    into a BRANCH with uncommitted changes fails, unless --beside-uncommitted is given. An Iceberg table that both sides changed
+    is merged by its rows; a dry run says what happens to it, and why.
 
     If data is checked before it is published, --expect-head names the commit that was checked: the merge brings exactly that
     commit, or fails with exit code 5 if SOURCE has moved since. With --expect-destination, the same goes for BRANCH, so that the
@@ -101,19 +121,24 @@ def merge(
       graveler merge lakefs://quickstart/experiment main \\
         --strategy-for raw/=dest-wins --strategy-for raw/new/=source-wins
       graveler merge lakefs://quickstart/audit main --expect-head 1eedb312535f
+      graveler merge lakefs://quickstart/dev main --strategy shop.orders=dest-wins
 
     \b
     JSON: one document {commit, conflicts}: commit as in `commit`, or null;
       conflicts are {path, base, source, destination}, each side an object
-      as in `stat`, or null.
-      With --dry-run {base, totals, conflicts}: base is a commit ID, totals is
-      {added, added_bytes, removed, removed_bytes, changed,
-      changed_bytes_before, changed_bytes_after}.
+      as in `stat`, or null. With conflicts also tables, Iceberg tables among
+      them: {path, name, outcome, reasons, notes}; reasons are {kind, sentence,
+      partition, files, columns, source_rows, destination_rows}.
+      With --dry-run {base, totals, conflicts, tables}: base is a commit ID,
+      totals is {added, added_bytes, removed, removed_bytes, changed,
+      changed_bytes_before, changed_bytes_after}, tables are all that both sides
+      changed; outcome is merged, source, destination or conflict, and source
+      and destination are their changes, as table in `diff`.
     """
     uri = parse_ref(source)
     branch = parse_ref_of(uri.repository, destination)
     info = commit_info(message, meta)
-    strategies = parse_strategies(strategy or "", strategy_for or [])
+    strategies = parse_strategies(strategy, strategy_for, isolation)
     repository = open_repository(lake, uri.repository)
     screen = output(as_json=as_json)
     fields = request_fields(context, repository)
@@ -122,7 +147,7 @@ def merge(
         _check_expected(repository, uri.ref, request.expected_head)
         _check_expected(repository, branch, request.expected_destination)
         preview = repository.preview_merge(uri.ref, branch, strategies)
-        _show_preview(screen, preview, uri.ref, branch)
+        _show_preview(screen, preview, uri.ref, branch, MergedTables(repository, preview))
         if preview.conflicts:
             raise typer.Exit(ExitCode.CONFLICT)
         return
@@ -149,6 +174,7 @@ def revert(
     branch: Branch = None,
     strategy: Strategy = None,
     strategy_for: StrategyFor = None,
+    isolation: IsolationLevel = None,
     message: Message = "",
     meta: Metadata = None,
     lake: LakeOption = None,
@@ -171,7 +197,7 @@ def revert(
     JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
       is the object before the commit, its base the object in the commit.
     """
-    fields = _replay_fields(context, strategy, strategy_for, message, meta)
+    fields = _replay_fields(context, parse_strategies(strategy, strategy_for, isolation), message, meta)
     _replay(requests.merging.Revert, source, branch, fields, lake, as_json=as_json)
 
 
@@ -182,6 +208,7 @@ def cherry_pick(
     branch: Branch = None,
     strategy: Strategy = None,
     strategy_for: StrategyFor = None,
+    isolation: IsolationLevel = None,
     message: Message = "",
     meta: Metadata = None,
     lake: LakeOption = None,
@@ -204,14 +231,13 @@ def cherry_pick(
     JSON: one document {commit, conflicts}, as in `merge`; a conflict's source
       is the object in the commit, its base the object before it.
     """
-    fields = _replay_fields(context, strategy, strategy_for, message, meta)
+    fields = _replay_fields(context, parse_strategies(strategy, strategy_for, isolation), message, meta)
     _replay(requests.merging.CherryPick, source, branch, fields, lake, as_json=as_json)
 
 
 def _replay_fields(
-    context: typer.Context, strategy: Strategy, strategy_for: StrategyFor, message: str, meta: Metadata
+    context: typer.Context, strategies: "MergeStrategies", message: str, meta: Metadata
 ) -> dict[str, Any]:
-    strategies = parse_strategies(strategy or "", strategy_for or [])
     return {"strategies": strategies, "info": commit_info(message, meta), **request_fields(context)}
 
 
@@ -247,7 +273,7 @@ def _replay(
     except MergeConflictError as error:
         doing = f"reverting {uri.ref!r} on" if is_revert else f"picking {uri.ref!r} onto"
         side = f"before {uri.ref}" if is_revert else uri.ref
-        raise ReplayConflictError(f"{doing} {branch!r}", side, branch, error.conflicts) from None
+        raise ReplayConflictError(f"{doing} {branch!r}", side, branch, error.conflicts, error.tables) from None
     except RefNotFoundError as error:
         if error.ref == branch and _is_swapped(repository, uri.ref, branch):
             raise _swapped(verb, uri, branch) from None
@@ -293,7 +319,8 @@ def conflicts_as_json(screen: Screen) -> Iterator[None]:
     try:
         yield
     except MergeConflictError as error:
-        screen.answer({"commit": None, "conflicts": [conflict_json(conflict) for conflict in error.conflicts]})
+        tables = {"tables": [document_of(table) for table in error.tables]} if error.tables else {}
+        screen.answer({"commit": None, "conflicts": [conflict_json(item) for item in error.conflicts], **tables})
         raise
 
 
@@ -312,22 +339,49 @@ def _check_expected(repository: "AnyRepository", ref: str, expected: "CommitID |
         raise UnexpectedHeadError(ref, expected, head)
 
 
-def parse_strategies(strategy: str, by_prefix: list[str]) -> "MergeStrategies":
-    """Parse strategies. :class:`InvalidError` for what is not ``PREFIX=source-wins`` or ``PREFIX=dest-wins``, or given twice."""
+def parse_strategies(
+    strategies: list[str] | None, by_prefix: list[str] | None, isolation: "Isolation | None" = None
+) -> "MergeStrategies":
+    """Parse strategies. :class:`InvalidError` for what is not ``WHO`` or ``TABLE=WHO``, or in ``by_prefix`` ``PREFIX=WHO``, or
+    comes twice; ``WHO`` is ``source-wins`` or ``dest-wins``."""
+    from msgspec import UNSET
+
     from graveler.model import MergeStrategies, MergeStrategy
 
-    strategies: dict[str, MergeStrategy] = {}
-    for text in by_prefix:
+    default = MergeStrategy.NONE
+    pairs: list[tuple[str, MergeStrategy]] = []
+    for text in strategies or ():
+        name, _, winner = text.rpartition("=")
+        if winner not in _WINNERS:
+            raise InvalidError(
+                f"--strategy {text!r} is none of source-wins, dest-wins, TABLE=source-wins, TABLE=dest-wins"
+            )
+        if name:
+            pairs.append((_table_path(name), MergeStrategy(winner)))
+        elif default is not MergeStrategy.NONE:
+            raise InvalidError("--strategy names the side that wins twice; give it once, and once for each table")
+        else:
+            default = MergeStrategy(winner)
+    for text in by_prefix or ():
         prefix, _, winner = text.rpartition("=")
-        if not prefix or winner not in ("source-wins", "dest-wins"):
+        if not prefix or winner not in _WINNERS:
             raise InvalidError(f"--strategy-for {text!r} is not of the form PREFIX=source-wins or PREFIX=dest-wins")
-        if prefix in strategies:
+        pairs.append((check_utf8("--strategy-for", prefix), MergeStrategy(winner)))
+    prefixes = [prefix for prefix, _ in pairs]
+    for prefix in prefixes:
+        if prefixes.count(prefix) > 1:
             raise InvalidError(f"--strategy-for names prefix {prefix!r} twice; give each prefix once")
-        strategies[check_utf8("--strategy-for", prefix)] = MergeStrategy(winner)
-    return MergeStrategies(MergeStrategy(strategy), tuple(strategies.items()))
+    return MergeStrategies(default, tuple(pairs), isolation or UNSET)
 
 
-def _show_preview(screen: Screen, preview: "MergePreview", source: str, branch: str) -> None:
+def _table_path(name: str) -> str:
+    """Return the path of the entry of a table, by its name."""
+    from graveler.lake.iceberg.catalog_paths import parse_table, relation_key  # few merges name a table
+
+    return relation_key(parse_table(check_utf8("--strategy", name)), "table").decode()
+
+
+def _show_preview(screen: Screen, preview: "MergePreview", source: str, branch: str, tables: MergedTables) -> None:
     from msgspec.structs import asdict
 
     totals, conflicts = preview.totals, preview.conflicts
@@ -338,10 +392,12 @@ def _show_preview(screen: Screen, preview: "MergePreview", source: str, branch: 
             "base": preview.base,
             "totals": asdict(totals),
             "conflicts": [conflict_json(conflict) for conflict in conflicts],
+            "tables": tables.documents() if screen.as_json else [],
         },
         f"merging {screen.safe(source)} into {branch} (base {base}) would bring:",
         *(f"  {line}" for line in total_lines(screen, totals)),
         *heading,
         *conflict_lines(screen, conflicts, source, branch),
+        *(() if screen.as_json else tables.lines(screen, source, branch)),
         screen.paint(f"nothing was changed{f'. {WHAT_DECIDES}' if conflicts else ''}", "dim"),
     )

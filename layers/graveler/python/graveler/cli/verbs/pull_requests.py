@@ -16,7 +16,7 @@ from graveler.cli.request_options import commit_info, request_fields, run_reques
 from graveler.cli.terminal import Json, Screen, output
 from graveler.cli.uris import RefURI, parse_branch, parse_branch_of, parse_pull, parse_repository
 from graveler.cli.values import SHORT, first_line, moment
-from graveler.cli.verbs.merges import Strategy, StrategyFor, conflicts_as_json, parse_strategies
+from graveler.cli.verbs.merges import IsolationLevel, Strategy, StrategyFor, conflicts_as_json, parse_strategies
 from graveler.values.paging import items
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def create(
     reviewer: Reviewers = None,
     strategy: Strategy = None,
     strategy_for: StrategyFor = None,
+    isolation: IsolationLevel = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -83,7 +84,7 @@ def create(
     """
     uri = parse_branch(source)
     branch = parse_branch_of(uri.repository, destination)
-    strategies = parse_strategies(strategy or "", strategy_for or [])
+    strategies = parse_strategies(strategy, strategy_for, isolation)
     repository = open_repository(lake, uri.repository)
     if title is None:
         title = (
@@ -269,6 +270,7 @@ def merge(
     pull: Pull,
     strategy: Strategy = None,
     strategy_for: StrategyFor = None,
+    isolation: IsolationLevel = None,
     squash: Annotated[bool, typer.Option("--squash", help="Merge as a commit with one parent.")] = False,
     message: Message = "",
     meta: Metadata = None,
@@ -292,11 +294,11 @@ def merge(
       in `merge`.
     """
     uri, repository = _opened(pull, lake)
-    by_options = strategy is not None or strategy_for is not None
+    by_options = any(option is not None for option in (strategy, strategy_for, isolation))
     request = requests.pulls.MergePullRequest(
         pull=uri.ref,
         info=commit_info(message, meta),
-        strategies=parse_strategies(strategy or "", strategy_for or []) if by_options else None,
+        strategies=parse_strategies(strategy, strategy_for, isolation) if by_options else None,
         squash=True if squash else None,
         **request_fields(context, repository),
     )

@@ -15,7 +15,7 @@ from graveler.lake.reading.differences import change, page_of_differences, start
 from graveler.lake.reading.state_reader import at_least_one
 from graveler.lake.reading.summary import Level, Summary, SummaryBounds
 from graveler.lake.text import utf8
-from graveler.model import Change, ChangeType, Conflict, MergePreview, MergeStrategies, Page
+from graveler.model import Change, ChangeType, Conflict, MergePreview, MergeStrategies, Page, TableMerge
 from graveler.system.departures import expect_client
 from graveler.tree.diff import Difference
 from graveler.tree.has_difference import covers_differ
@@ -48,18 +48,23 @@ class PreviewedMerge:
         self.base = base_of_merge(repository, source, self.source, destination, self.destination, allow_empty=True)
         self._trees = trees_of(repository, self.base, self.source, self.destination)
         self._strategies = strategies
+        self._tables: dict[bytes, TableMerge] = {}
 
     def whole(self) -> MergePreview:
         """Return the totals of all changes, and all conflicts. Cost: the ranges in which the source differs from the base, and
         those of the destination there."""
         counter = TotalsCounter()
         conflicts = []
+        self._tables.clear()
         for item in self._items(b"", None):
             if isinstance(item, TreeConflict):
                 conflicts.append(conflict_of(self._repository, item))
             else:
                 counter.add(item[1], item[2])
-        return MergePreview(self.base.id, counter.totals(), tuple(conflicts), self.source.id, self.destination.id)
+        tables = tuple(self._tables.values())
+        return MergePreview(
+            self.base.id, counter.totals(), tuple(conflicts), self.source.id, self.destination.id, tables
+        )
 
     def conflicts(self, *, prefix: str = "", after: str = "", amount: int = 100) -> Page[Conflict]:
         """Return a page of the conflicts below a prefix. Cost: as :meth:`whole`, from ``after`` to the first conflict of the next
@@ -134,7 +139,9 @@ class PreviewedMerge:
 
         base, source, destination = self._trees
         strategy = strategy_by_prefix(self._strategies)
-        return TableMerges(self._repository, (base, source, destination), self.source.id, strategy)
+        return TableMerges(
+            self._repository, (base, source, destination), self.source.id, strategy, self._strategies.isolation
+        )
 
     def _of_names(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, Difference | TreeConflict]]:
         """Yield the conflicts of names in an interval, and what strategies do about some, in key order. No request where only one
@@ -145,7 +152,8 @@ class PreviewedMerge:
         items: dict[bytes, Difference | TreeConflict] = {}
         for conflict in self._merges.name_conflicts():
             decision = self._merges.of_names(conflict, destination)
-            if decision.reasons:
+            self._tables[conflict.key] = decision.table
+            if decision.is_conflict:
                 key = conflict.key
                 items[key] = TreeConflict(key, base.get(key), source.get(key), destination.get(key))
             for key, packed in decision.changes.items():
@@ -158,6 +166,7 @@ class PreviewedMerge:
         """Return what the merge of a table that both sides changed does to its entry. Cost as of
         :meth:`graveler.lake.merging.table_merges.TableMerges.merged`; nothing is written."""
         decision = self._merges.decide(conflict.key, self._trees[2])
-        if decision.reasons:
+        self._tables[conflict.key] = decision.table
+        if decision.is_conflict:
             return conflict
         return conflict.key, conflict.destination, decision.changes.get(conflict.key)

@@ -5,11 +5,12 @@ at first, and the merged tree then gets what the merge of the tables makes: the 
 all files that it reaches. Links stay that one side removed, since the merged table may still name those files.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
 
 from graveler.lake.iceberg.catalog_paths import relation_of
 from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links, placed_files
@@ -19,14 +20,26 @@ from graveler.lake.iceberg.table_folders import TableFolder, folder_of
 from graveler.lake.iceberg.table_states import UUID_FIELD, location_of, reader_in, state_fields
 from graveler.lake.merging.table_names import NameConflict, TableNames, both_changed_names
 from graveler.lake.parts import RepositoryParts
-from graveler.model import CommitID, MergeStrategy, ObjectEntry, SplitParameters
+from graveler.model import (
+    CommitID,
+    Isolation,
+    MergeStrategy,
+    ObjectEntry,
+    SplitParameters,
+    TableMerge,
+    TableReason,
+)
 from graveler.table_format.merge_results import (
     MergedTable,
     MergeResult,
     MergeTerms,
+    OmittedCompaction,
+    Side,
     SideTaken,
+    TableConflict,
     TableConflicts,
     TableState,
+    TableSummary,
 )
 from graveler.table_format.merge_tables import merge_tables
 from graveler.table_format.table_metadata import read_table
@@ -45,40 +58,50 @@ _STRATEGIES: Final = {
 
 
 class TableDecision(Struct, frozen=True):
-    """The merge of one table: the records that it changes in the merged tree, or the ``reasons`` for which it is a conflict."""
+    """The merge of one table: the records that it changes in the merged tree, none for a conflict, and its result."""
 
     changes: Mapping[bytes, bytes | None]
-    reasons: tuple[str, ...] = ()
+    table: TableMerge
+
+    @property
+    def is_conflict(self) -> bool:
+        """True if the table cannot be merged."""
+        return self.table.outcome == "conflict"
 
 
 class TableMerges:
     """The merges of the tables of one merge. ``trees`` are those of base, source and destination, ``source`` is the source's
-    commit, and ``strategy`` says which side wins where a table is a conflict."""
+    commit, and ``strategy`` says which side wins where a table is a conflict. ``isolation`` overrides that of the tables."""
 
     def __init__(
-        self, repository: RepositoryParts, trees: tuple[Tree, Tree, Tree], source: CommitID, strategy: StrategyOf
+        self,
+        repository: RepositoryParts,
+        trees: tuple[Tree, Tree, Tree],
+        source: CommitID,
+        strategy: StrategyOf,
+        isolation: Isolation | UnsetType = UNSET,
     ) -> None:
         self._repository = repository
         self._trees = trees
         self._source = source
         self._strategy = strategy
+        self._isolation = isolation
 
     @cached_property
     def _names(self) -> TableNames:
         return TableNames(self._repository.codec, self._trees)
 
-    def merged(self, tree: Tree, keys: frozenset[bytes], split: SplitParameters) -> tuple[Tree, tuple[str, ...]]:
-        """Return the merged tree with the merges of the tables at these keys, or the reasons for which tables or names are
-        conflicts.
+    def merged(self, tree: Tree, keys: frozenset[bytes], split: SplitParameters) -> tuple[Tree, tuple[TableMerge, ...]]:
+        """Return the merged tree with the merges of the tables at these keys, or the tables and names that are conflicts.
 
         Cost for each table: its metadata at the three commits, unless this process has it, three manifest lists, the manifests
         that differ; the files of the new snapshot written, one request for each file that is linked anew.
         """
         decisions = [self.decide(key, tree, writes=True) for key in sorted(keys)]
         decisions += [self.of_names(conflict, tree) for conflict in self.name_conflicts()]
-        reasons = tuple(reason for decision in decisions for reason in decision.reasons)
-        if reasons:
-            return tree, reasons
+        conflicts = tuple(decision.table for decision in decisions if decision.is_conflict)
+        if conflicts:
+            return tree, conflicts
         changes = {key: packed for decision in decisions for key, packed in decision.changes.items()}
         return apply(tree, sorted(changes.items()), split), ()
 
@@ -90,12 +113,13 @@ class TableMerges:
         """Return what a strategy does about a conflict of names, or the conflict."""
         strategy = self._strategy(conflict.key)
         if strategy is MergeStrategy.NONE:
-            return TableDecision({}, (conflict.sentence,))
+            return TableDecision({}, _name_merge(conflict, "conflict"))
         changes = dict(conflict.resolutions[strategy])
         for key, packed in conflict.resolutions[strategy].items():
             if packed is not None and is_table(key):
                 changes |= self._kept_links(self._repository.codec.decode(key, packed), tree)
-        return TableDecision(changes)
+        side: Side = "source" if strategy is MergeStrategy.SOURCE_WINS else "destination"
+        return TableDecision(changes, _name_merge(conflict, side))
 
     def decide(self, key: bytes, tree: Tree, *, writes: bool = False) -> TableDecision:
         """Return the merge of the table at a key, whose other records ``tree`` has. Without ``writes`` nothing is written or
@@ -104,33 +128,33 @@ class TableMerges:
         entries = [
             None if packed is None else self._repository.codec.decode(place, packed) for place, packed in records
         ]
-        name = str((relation_of(key) or ("",))[0])
         _, (source_key, source), (destination_key, destination) = records
         if len({entry.metadata.get(UUID_FIELD) for entry in entries if entry is not None}) > 1:
-            return self._sided(key, records, tree, (self._two_tables(name, records),))
+            return self._sided(key, records, tree, self._two_tables(records))
         result, folder = self._merge(key, entries)
         if isinstance(result, TableConflicts):
-            return TableDecision({}, tuple(f"table {name}: {conflict.sentence}" for conflict in result.conflicts))
+            return TableDecision({}, _table_merge(key, "conflict", result.conflicts))
         if isinstance(result, SideTaken):
-            return self._taken(records, source if result.side == "source" else destination, tree)
+            table = _table_merge(key, result.side, result.overridden, result.summary)
+            return self._taken(records, source if result.side == "source" else destination, tree, table)
         place = source_key if destination_key == records[0][0] else destination_key
         assert folder is not None
         entry = entries[2] or entries[1]
         assert entry is not None
         return self._written(records, place, entry, result, folder, tree, writes=writes)
 
-    def _two_tables(self, name: str, records: list[tuple[bytes, bytes | None]]) -> str:
+    def _two_tables(self, records: list[tuple[bytes, bytes | None]]) -> str:
         """Return the reason for which two tables cannot have one name."""
         uuid = self._uuid(*records[0])
         if uuid is None:
-            return f"table {name}: both sides have a new table of this name, and they are two"
+            return "both sides have a new table of this name, and they are two"
         for number, (maker, changer) in enumerate((("source", "destination"), ("destination", "source"))):
             renamed = self._names.new_key(number, uuid)
             relation = relation_of(renamed) if renamed is not None else None
             if relation is not None:
                 renaming = f"the {maker} renamed it to {relation[0]} and has another one here"
-                return f"table {name}: {renaming}, and the {changer} changed it"
-        return f"table {name}: one side made it anew, and the other changed it"
+                return f"{renaming}, and the {changer} changed it"
+        return "one side made it anew, and the other changed it"
 
     def _records(self, key: bytes) -> list[tuple[bytes, bytes | None]]:
         """Return the table's key and record at base, source and destination, also if one side renamed it."""
@@ -160,6 +184,7 @@ class TableMerges:
         terms = MergeTerms(
             f"{folder.location}/metadata",
             self._source,
+            isolation=self._isolation or None,
             strategy=_STRATEGIES[self._strategy(key)],
             read_positions=position_reader(read_file),
             missing_reader=missing_reader(),
@@ -170,28 +195,29 @@ class TableMerges:
         document = read_document(self._repository, entry, "", read_table)
         return TableState(document, location_of(self._repository, entry))
 
-    def _sided(
-        self, key: bytes, records: list[tuple[bytes, bytes | None]], tree: Tree, reasons: tuple[str, ...]
-    ) -> TableDecision:
+    def _sided(self, key: bytes, records: list[tuple[bytes, bytes | None]], tree: Tree, sentence: str) -> TableDecision:
         """Return the side that the strategy says, or the conflict."""
-        strategy = self._strategy(key)
+        strategy, conflicts = self._strategy(key), [TableConflict("table", sentence)]
         if strategy is MergeStrategy.NONE:
-            return TableDecision({}, reasons)
+            return TableDecision({}, _table_merge(key, "conflict", conflicts))
         winner, loser = (1, 2) if strategy is MergeStrategy.SOURCE_WINS else (2, 1)
-        decision = self._taken(records, records[winner][1], tree)
+        side: Side = "source" if winner == 1 else "destination"
+        decision = self._taken(records, records[winner][1], tree, _table_merge(key, side, conflicts))
         if records[0][1] is not None:
             return decision
         former = {place: packed for place, packed in self._names.without(loser - 1, key).items() if place != key}
-        return TableDecision({**decision.changes, **former})
+        return TableDecision({**decision.changes, **former}, decision.table)
 
-    def _taken(self, records: list[tuple[bytes, bytes | None]], packed: bytes | None, tree: Tree) -> TableDecision:
+    def _taken(
+        self, records: list[tuple[bytes, bytes | None]], packed: bytes | None, tree: Tree, table: TableMerge
+    ) -> TableDecision:
         """Return the table as one side has it."""
         place = next((key for key, record in records if record == packed), records[0][0])
         changes: dict[bytes, bytes | None] = {key: None for key, _ in records}
         changes[place] = packed
         if packed is not None:
             changes |= self._kept_links(self._repository.codec.decode(place, packed), tree)
-        return TableDecision(changes)
+        return TableDecision(changes, table)
 
     def _written(
         self,
@@ -230,7 +256,7 @@ class TableMerges:
             ]
             files = [*map(NamedFile, result.reached), *log]
             changes |= links(repository, tree, folder, placed_files(folder, path, files), sources=self._trees[1:])
-        return TableDecision(changes)
+        return TableDecision(changes, _table_merge(records[0][0], "merged", (), result.summary))
 
     def _kept_links(self, entry: ObjectEntry, tree: Tree) -> Iterator[tuple[bytes, bytes]]:
         """Yield the links that the source or the destination has, and the merged tree has not."""
@@ -241,3 +267,33 @@ class TableMerges:
             for key, merged, packed in diff(tree, side, path, prefix_end(path)):
                 if merged is None and packed is not None:
                     yield key, packed
+
+
+def _table_merge(
+    key: bytes,
+    outcome: Literal["merged", "source", "destination", "conflict"],
+    conflicts: Sequence[TableConflict],
+    summary: TableSummary | None = None,
+) -> TableMerge:
+    """Return the result of the merge of the table at a key."""
+    relation = relation_of(key)
+    assert relation is not None
+    reasons = tuple(TableReason(**asdict(conflict)) for conflict in conflicts)
+    notes = () if summary is None else tuple(map(_note, summary.omitted))
+    return TableMerge(key.decode(), str(relation[0]), outcome, reasons, notes)
+
+
+def _name_merge(conflict: NameConflict, outcome: Literal["source", "destination", "conflict"]) -> TableMerge:
+    """Return the result of a conflict of names. The name is that of a table or a view; for a namespace its path."""
+    relation = relation_of(conflict.key)
+    path = conflict.key.decode()
+    name = path if relation is None else str(relation[0])
+    return TableMerge(path, name, outcome, (TableReason("name", conflict.sentence),))
+
+
+def _note(compaction: OmittedCompaction) -> str:
+    files = f"{compaction.files:,} file{'s' if compaction.files != 1 else ''}, {compaction.rows:,} rows"
+    return (
+        f"a compaction of the {compaction.side} ({files}) is left out: it changed no row, and the other side changed what it had "
+        "compacted"
+    )

@@ -13,7 +13,7 @@ from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline
 from graveler.lake.merging.inputs import conflict_of, trees_of
 from graveler.lake.parts import RepositoryParts
-from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters
+from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters, TableMerge
 from graveler.system.progress import no_object_progress
 from graveler.tree.has_difference import covers_differ
 from graveler.tree.merge import TreeConflict, merge
@@ -123,12 +123,13 @@ def with_tables(
     from graveler.lake.merging.table_merges import TableMerges  # few merges meet in a table
 
     source = CommitID("" if chosen.source is None else chosen.source.id)
-    merges = TableMerges(repository, trees, source, strategy_by_prefix(chosen.strategies))
-    merged, reasons = merges.merged(tree, keys, split)
-    if reasons:
+    strategies = chosen.strategies
+    merges = TableMerges(repository, trees, source, strategy_by_prefix(strategies), strategies.isolation)
+    merged, tables = merges.merged(tree, keys, split)
+    if tables:
         places = {*keys, *(conflict.key for conflict in merges.name_conflicts())}
         conflicts = tuple(TreeConflict(key, *(side.get(key) for side in trees)) for key in sorted(places))
-        raise conflict_error(repository, plan, conflicts, reasons)
+        raise conflict_error(repository, plan, conflicts, tables)
     return merged
 
 
@@ -138,11 +139,11 @@ def split_at(repository: RepositoryParts, commit: Commit | None) -> SplitParamet
 
 
 def conflict_error(
-    repository: RepositoryParts, plan: MergePlan, conflicts: tuple[TreeConflict, ...], reasons: Sequence[str] = ()
+    repository: RepositoryParts, plan: MergePlan, conflicts: tuple[TreeConflict, ...], tables: Sequence[TableMerge] = ()
 ) -> MergeConflictError:
-    """Return the error that lists these conflicts, and the reasons of those of tables."""
+    """Return the error that lists these conflicts, and those of tables."""
     shown = [conflict_of(repository, conflict) for conflict in conflicts]
-    return MergeConflictError(plan.source, plan.destination, shown, reasons)
+    return MergeConflictError(plan.source, plan.destination, shown, tables)
 
 
 def land_built(
