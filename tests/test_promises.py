@@ -54,4 +54,5 @@ def test_every_promise_is_kept_by_some_line() -> None:
         "names",
         "later",
         "rules",
+        "tables",
     }

@@ -147,3 +147,23 @@ def test_positions_that_cannot_be_read_are_a_conflict_that_says_what_is_missing(
     conflicts = decide(changes[0], changes[1], terms).conflicts
     assert [conflict.kind for conflict in conflicts] == ["position-deletes"]
     assert "may have rows in common (install it)" in conflicts[0].sentence
+
+
+def test_a_merge_back_does_not_delete_rows_that_were_newer_than_the_delete() -> None:
+    append, delete = Operation("append", 0, 1), Operation("delete", 0, 1, "equality")
+    base, source, destination = branches(World(), [], [append, append], [delete, Operation("upsert", 0, 1)])
+    merged = merge(base, source, destination).branch
+    assert merged is not None
+    later = source.fork("source")
+    later.write(Operation("append", 1, 3))
+    conflicts = merge(source, merged, later).decision.conflicts
+    assert {conflict.kind for conflict in conflicts} == {"equality-deletes"}
+    assert all("an earlier merge changed" in conflict.sentence for conflict in conflicts)
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_row_that_the_destination_deleted_is_not_replaced_by_the_source(*, vectors: bool) -> None:
+    """By its files, an update that deletes by values is an insertion of rows that may not have been there."""
+    states = branches(World(vectors=vectors), [], [Operation("upsert", 0, 1)], [Operation("delete", 0, 1, "position")])
+    conflicts = merge(*states, isolated=False).decision.conflicts
+    assert [conflict.kind for conflict in conflicts] == ["equality-deletes"]

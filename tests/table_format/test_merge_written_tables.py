@@ -168,3 +168,45 @@ def test_upgrade_on_one_side_is_in_the_result() -> None:
         newest = {**after.metadata, "snapshots": after.metadata["snapshots"][-1:]}  # older lists have no row IDs
         assert not check_table(newest, tables.read_file)
         assert after.metadata["format-version"] == 3
+
+
+def test_row_ids_begin_behind_those_of_a_snapshot_that_comes_with_a_tag() -> None:
+    world = World(vectors=True)
+    base, source, destination = branches(world, [], [ALPHABET[0]], [])
+    tables = WrittenTables(world)
+    state = tables.base(base)
+    states = [tables.fork(state, side) for side in (source, destination)]
+    changed = states[0].metadata
+    tag = {"snapshot-id": changed["current-snapshot-id"], "type": "tag"}
+    back = {  # rolled back, but for the tag
+        **state.metadata,
+        **{name: changed[name] for name in ("snapshots", "last-sequence-number", "next-row-id")},
+        "refs": {**state.metadata["refs"], "v1": tag},
+    }
+    properties = {**states[1].metadata, "properties": {**state.metadata["properties"], "a": "b"}}
+    result = merge_tables(
+        state, TableState(back, "back"), TableState(properties, "properties"), tables.read_file, MergeTerms(FOLDER)
+    )
+    assert isinstance(result, MergedTable)
+    assert result.metadata["next-row-id"] == changed["next-row-id"] > state.metadata["next-row-id"]
+    assert not check_table(result.metadata, tables.read_file)
+
+
+def test_a_merge_back_gives_no_row_id_twice() -> None:
+    world = World(vectors=True)
+    base, source, destination = branches(world, [], [ALPHABET[0]], [ALPHABET[0]])
+    tables = WrittenTables(world)
+    state = tables.base(base)
+    states = state, tables.fork(state, source), tables.fork(state, destination)
+    first = merge_tables(*states, tables.read_file, MergeTerms(FOLDER))
+    assert isinstance(first, MergedTable)
+    merged = tables.write(first)
+    properties = {**states[1].metadata["properties"], "a": "b"}
+    later = TableState({**states[1].metadata, "properties": properties}, "later")
+    back = merge_tables(states[1], merged, later, tables.read_file, MergeTerms(FOLDER))
+    assert isinstance(back, MergedTable)
+    after = tables.write(back)
+    ranges = row_ids(tables.live_entries(after))
+    assert len(ranges) == 4
+    assert all(end <= start for (_, end), (start, _) in pairwise(ranges)), ranges
+    assert not check_table(after.metadata, tables.read_file)

@@ -1,14 +1,17 @@
 """Random histories of a table on two branches, merged: the rows are those of the same work done in order on one branch.
 
-PyIceberg writes what it can, a writer of row-level deletes the rest; PyIceberg and a reader of its own read. Then both branches
-go on, and are merged the other way. ``GRAVELER_TABLE_HISTORIES=n`` makes n histories instead of the short form, and
-``GRAVELER_TABLE_SEED=n`` begins with another one.
+PyIceberg writes what it can, a writer of row-level deletes the rest; PyIceberg, a reader of its own, and in ``make test-all``
+DuckDB read. Then both branches go on, and are merged the other way. ``GRAVELER_TABLE_HISTORIES=n`` makes n histories instead of
+the short form, and ``GRAVELER_TABLE_SEED=n`` begins with another one.
 """
 
+import json
 import os
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,6 +19,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from graveler.errors import MergeConflictError, NoChangesError
+from tests.gateway.clients.tools import TABLES, commands_of
 from tests.lake.iceberg.histories import Histories, Kind, Operation, Session, Side, random_operation
 from tests.lake.iceberg.row_reader import Document, by_columns, multiset, names_of, read_rows
 
@@ -51,6 +55,8 @@ class Round:
 
     def __init__(self, histories: Histories, seed: int) -> None:
         self.histories, self.kind = histories, KINDS[seed % len(KINDS)]
+        self.compared: dict[str, Counter[Any]] = {}
+        """The rows of each merged table by the location of its metadata."""
         self.random = Random(f"history-{seed}")
         self.table = histories.begin(self.kind)
         self._act(Side("main", "base", self.table), [Operation("append", 0, 2), Operation("append", 1, 2)])
@@ -91,10 +97,11 @@ class Round:
 
     def _compare(self, branch: str, expected: Counter[Any]) -> None:
         work = [(side.origin, [operation for operation, *_ in side.work]) for side in (self.source, self.destination)]
-        document = self.document(branch)
-        assert multiset(document) == expected, work
-        if not any(file.content == 2 for file in read_rows(document).deletes):
-            assert read_by_pyiceberg(self.histories.load(branch, self.table).location) == expected, work
+        loaded = self.histories.load(branch, self.table)
+        self.compared[loaded.location] = expected
+        assert multiset(loaded.document) == expected, work
+        if not any(file.content == 2 for file in read_rows(loaded.document).deletes):
+            assert read_by_pyiceberg(loaded.location) == expected, work
         self.histories.check(branch, self.table)
 
     def merge_back(self) -> bool:
@@ -152,3 +159,18 @@ def test_histories_merge_as_the_work_in_order_and_go_on(histories: Histories) ->
         if merged:
             outcomes["merged back" if history.merge_back() else "conflict back"] += 1
     assert outcomes["merged"] > HISTORIES // 4, outcomes
+
+
+@pytest.mark.ci
+def test_duckdb_reads_the_rows_of_merged_tables(histories: Histories) -> None:
+    compared: dict[str, Counter[Any]] = {}
+    for seed in range(SEED, SEED + max(HISTORIES, 24)):
+        history = Round(histories, seed)
+        if history.merge():
+            history.merge_back()
+        compared |= history.compared
+    command = [commands_of(TABLES) / "python", Path(__file__).with_name("duckdb_reader.py")]
+    read = subprocess.run(command, input="\n".join(compared), capture_output=True, text=True, check=False)
+    assert read.returncode == 0, read.stderr
+    for (location, expected), line in zip(compared.items(), read.stdout.splitlines(), strict=True):
+        assert Counter(tuple(sorted(row.items())) for row in json.loads(line)) == expected, location

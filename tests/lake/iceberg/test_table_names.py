@@ -118,7 +118,7 @@ CONFLICTS: dict[str, tuple[Work, Work, str]] = {
         view("shop.a"),
         "shop.a: the source has a new table, and the destination a new view of this name",
     ),
-    "a table in a namespace that is gone": (
+    "orphan table": (
         create("empty.a"),
         drop_namespace("empty"),
         "namespace empty: the destination dropped it, and the source made table empty.a in it",

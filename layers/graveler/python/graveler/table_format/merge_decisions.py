@@ -329,6 +329,7 @@ class _Decisions:
         added = PartitionIndex(_rows_added(self.destination))
         removing = PartitionIndex([*self.destination.data_removed(), *self._destination_deletes.added])
         moved = self.destination.derived()
+        derived = PartitionIndex(self.source.derived())
         for partition, files in _by_partition(deletes).items():
             in_way = list(added.overlapping(partition))
             if not in_way and moved and any(removing.overlapping(partition)):
@@ -342,6 +343,16 @@ class _Decisions:
                     [*files, *in_way],
                     files,
                     in_way,
+                )
+            elif any(derived.overlapping(partition)) and (removed := list(removing.overlapping(partition))):
+                self._conflict(
+                    "equality-deletes",
+                    f"the source deleted rows{self._in(partition)} by their values and added some that may be these, changed, "
+                    f"and the destination removed rows there ({_files(removed)})",
+                    partition,
+                    [*files, *removed],
+                    files,
+                    removed,
                 )
 
     def _equality_deletes_of_destination(self) -> None:

@@ -225,8 +225,10 @@ class _Merge:
         elif copied and metadata["format-version"] > 1:
             metadata["last-sequence-number"] = self._sequences.merged()
         if metadata["format-version"] >= ROW_LINEAGE_VERSION:
-            next_row_id = written.next_row_id if written else metadata.get("next-row-id") or 0
-            metadata["next-row-id"] = max(next_row_id, metadata.get("next-row-id") or 0)
+            next_row_ids = [written.next_row_id if written else 0, metadata.get("next-row-id") or 0]
+            if copied:
+                next_row_ids.append(self._states[1].metadata.get("next-row-id") or 0)
+            metadata["next-row-id"] = max(next_row_ids)
         summary = TableSummary(
             _side_summary(changes[0], merge.changes[0]),
             _side_summary(changes[1], merge.changes[1]),
