@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.support import commit, done, put, run
+from tests.support.shell import Shell
 
 
 def test_a_definition_on_a_branch_and_a_commit(lake: Path) -> None:
@@ -52,3 +55,13 @@ def test_definitions_that_cannot_be(lake: Path) -> None:
     nothing = run("check", "run", "lakefs://lake/main")
     assert nothing.code == 2
     assert "have no checks that graveler runs" in nothing.err
+
+
+@pytest.mark.parametrize("document", ['{"commands": {"dbt": []}}', '{"comands": {}}', "/nowhere/checks.toml"])
+def test_a_server_does_not_start_with_settings_of_checks_that_are_wrong(
+    lake: Path, shell: Shell, document: str
+) -> None:
+    shell.export("GRAVELER_CHECKS", document)
+    refused = run("serve", "--port", 0)
+    assert (refused.code, refused.out) == (9, "")
+    assert "GRAVELER_CHECKS" in refused.err

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graveler.errors import CandidateEndedError, ChangesHeldError, CorruptError, NoChangesError, RuleError
+from graveler.errors import CandidateEndedError, ChangesHeldError, CorruptError, InvalidError, NoChangesError, RuleError
 from graveler.lake.gates.candidates import Candidates
 from graveler.lake.repository import OpenRepository
 from graveler.model import CandidateState, Commit, MergeStrategy, RequiredStatus, Rule, StatusState
@@ -222,6 +222,10 @@ def test_a_bypass_stands_in_the_log() -> None:
     world.main.run(Merge(source="dev", destination="main", bypass="urgent"), by())
     newest = world.main.parts.reflog.entries("branch", "main", 1)[0]
     assert newest.event.operation == "merge, bypassing tested: urgent"
+    with pytest.raises(
+        InvalidError, match="has 1,001 characters; it stands in the reference log, so give at most 1,000"
+    ):
+        Merge(source="dev", destination="main", bypass="x" * 1001)
 
 
 def test_a_failure_that_is_posted_at_the_moment_of_publication_counts() -> None:

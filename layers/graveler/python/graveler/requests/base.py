@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, ClassVar, Final, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -74,6 +74,10 @@ class Endpoint(Struct, frozen=True):
     info: Literal["plain", "dated", "overrides"] = "plain"
 
 
+_MOST_REASON: Final = 1_000
+"""Characters of the reason to bypass rules."""
+
+
 class CommitInfo(Struct, frozen=True, omit_defaults=True):
     """The information in a new commit, including its author. ``created`` (Unix seconds, from 1970 to a day from now) overrides
     the time. A repeated request with the same ``request_id`` returns the commit of the first one (promise C4).
@@ -121,10 +125,17 @@ class Request(Struct, Generic[T_co], frozen=True, kw_only=True, omit_defaults=Tr
 
 class Gated(Request[T_co], frozen=True, kw_only=True):
     """The common base of requests that move, make or remove a branch or a tag, and that its rules may refuse
-    (:class:`RuleError`). With ``bypass``, a reason, the caller passes by the rules that permit this to the caller; the reason
-    stands in the reference log."""
+    (:class:`RuleError`). With ``bypass``, a reason of at most 1,000 characters, the caller passes by the rules that permit this
+    to the caller; the reason stands in the reference log."""
 
     bypass: Annotated[
         str,
         Field("Pass by the rules of the branch or tag, if they permit this to you, for this reason.", metavar="REASON"),
     ] = ""
+
+    def __post_init__(self) -> None:
+        if len(self.bypass) > _MOST_REASON:
+            raise InvalidError(
+                f"the reason to bypass rules has {len(self.bypass):,} characters; it stands in the reference log, so give at "
+                f"most {_MOST_REASON:,}"
+            )
