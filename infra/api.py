@@ -103,7 +103,7 @@ DUTIES: Final = {
         WRITE_TABLE,
         READ_OBJECTS,
         PUT_OBJECTS,
-        PUT_OBJECTS,  # metadata files, which it puts only where none is
+        (*PUT_OBJECTS, "s3:AbortMultipartUpload"),  # metadata files, and what it signs for clients
         KeyRights.READ,
         seconds=_CATALOG_SECONDS,
         sealing=_OPEN,  # it logs clients in

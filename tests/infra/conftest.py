@@ -291,6 +291,7 @@ def emulated_assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             parts_at_once=3,
             check_function=True,
             checks={"lambdas": {"quality": QUALITY}},
+            table_credentials=True,
         )
         without_expressions(into / "graveler-observability.template.json")
 

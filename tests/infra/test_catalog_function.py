@@ -23,7 +23,7 @@ def endpoint(deployed: Deployed) -> str:
 
 
 def catalog_of(deployed: Deployed, warehouse: str) -> Catalog:
-    """PyIceberg, which logs in by OAuth2's client credentials, and has credentials of its own for the bucket."""
+    """PyIceberg, which logs in by OAuth2's client credentials, and gets credentials for the bucket."""
     return load_catalog(
         "lake",
         type="rest",
@@ -33,9 +33,6 @@ def catalog_of(deployed: Deployed, warehouse: str) -> Catalog:
         **{
             "oauth2-server-uri": f"{endpoint(deployed)}/v1/oauth/tokens",
             "s3.endpoint": deployed.emulator.url,
-            "s3.access-key-id": "test",
-            "s3.secret-access-key": "test",
-            "s3.region": "us-east-1",
         },
     )
 

@@ -333,7 +333,7 @@ def test_one_function_gives_credentials_for_files_of_tables_where_that_is_asked_
         *(("s3:GetObject", f":s3:::{place}/*") for place in ("first-bucket", "shared-bucket/lake", "raw-bucket")),
         *(
             (f"s3:{action}", f":s3:::{place}/*/tables/*")
-            for action in ("GetObject", "PutObject", "AbortMultipartUpload")
+            for action in ("GetObject", "PutObject", "AbortMultipartUpload", "ListMultipartUploadParts")
             for place in ("first-bucket", "shared-bucket/lake")
         ),
     }

@@ -174,7 +174,7 @@ def _table_requests(stacks: Stacks, *, needed: bool) -> Iterator[Request]:
         for name, function in roles(stacks).items():
             if (name == "Catalog") is needed:
                 yield as_role(function, "sts:AssumeRole", role, "credentials of tables")
-        on_tables = ("GetObject", "PutObject", "AbortMultipartUpload")
+        on_tables = ("GetObject", "PutObject", "AbortMultipartUpload", "ListMultipartUploadParts")
         actions = on_tables if needed else ("DeleteObject", "DeleteObjectVersion", "GetObjectVersion", "PutObjectAcl")
         for store in stores(stacks):
             yield from (
@@ -182,7 +182,9 @@ def _table_requests(stacks: Stacks, *, needed: bool) -> Iterator[Request]:
             )
             if not needed:
                 yield from (as_role(role, "s3:PutObject", f"{store}/{key}", "data") for key in (*DATA, *METADATA))
-                yield as_role(role, "s3:ListBucket", store.partition("/")[0], "listing")
+            bucket = store.partition("/")[0]
+            for prefix in ("quick/tables/0/0/",) if needed else ("", "quick/", "quick/data/", "tables/"):
+                yield as_role(role, "s3:ListBucket", bucket, "listing", s3__prefix=prefix)
         if not needed:
             yield from (table_request(role, action, table_of(stacks), "repositories") for action in (*READS, *WRITES))
 

@@ -37,6 +37,18 @@ _CHECKS: Final = (
 
 STAY: Final = (
     Stays(
+        "TableCredentials",
+        ("sts:AssumeRole",),
+        ":role/",
+        "The role itself names the function, which is enough in one account; people look for it on both sides.",
+    ),
+    Stays(
+        "TableCredentials",
+        ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:ListBucket"),
+        f"{_OWN}|:::graveler-data",
+        "Clients of tables use them, and their calls are no function's.",
+    ),
+    Stays(
         "FunctionsCheck",
         ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"),
         ":table/",

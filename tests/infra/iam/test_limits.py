@@ -156,8 +156,11 @@ def statuses_by_checks(templates: Templates) -> None:
 
 
 def tables_by_committers(templates: Templates) -> None:
-    files = having(templates, "FunctionsCatalogPolicy", "s3:PutObject")["Resource"]
-    having(templates, "FunctionsCommitPolicy", "s3:PutObject")["Resource"] = files
+    put = having(templates, "FunctionsCommitPolicy", "s3:PutObject")
+    put["Resource"] = [
+        *put["Resource"],
+        having(templates, "FunctionsCatalogPolicy", "s3:PutObject", "/tables/")["Resource"],
+    ]
 
 
 def deletion_by_clients(templates: Templates) -> None:
