@@ -2483,8 +2483,8 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "C1",
         "a function of a paused deployment acknowledges no write",
         "functions/entry.py",
-        "elif function.configuration.paused:",
-        "elif False:",
+        "elif function.configuration.paused and (",
+        "elif False and (",
         "functions/test_entry.py::test_a_function_that_is_paused_answers_nothing_and_asks_nothing",
     ),
     Mutation(

@@ -116,7 +116,7 @@ def test_operators(operator: str, key: str, wanted: tuple[str, ...], expected: b
     ("operator", "key", "value"),
     [
         ("StringEqual", "aws:SourceAccount", "1"),
-        ("DateLessThan", "aws:SourceAccount", "2026-01-01T00:00:00Z"),
+        ("DateGreaterThan", "aws:SourceAccount", "2026-01-01T00:00:00Z"),
         ("NullIfExists", "aws:SourceAccount", "true"),
         ("ForSomeValues:StringEquals", "dynamodb:LeadingKeys", "a"),
         ("StringEquals", "dynamodb:LeadingKeys", "a"),
