@@ -120,6 +120,7 @@ def main() -> int:
         settings,
         served=served,
         operations=operations,
+        check_function=check_function,
         ingest=ingest,
         spark=spark,
         table=stateful.table,

@@ -14,6 +14,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.api import ApiStack
+from infra.functions import CheckFunction
 from infra.ingest import IngestStack
 from infra.operations import OperationsStack
 from infra.settings import Settings
@@ -41,6 +42,7 @@ class ObservabilityStack(Stack):
         *,
         served: ApiStack,
         operations: OperationsStack,
+        check_function: CheckFunction | None,
         ingest: IngestStack | None,
         spark: SparkStack | None,
         table: dynamodb.ITable,
@@ -55,6 +57,7 @@ class ObservabilityStack(Stack):
             # CloudFormation says itself what became of the first access key.
             **{verb: function for verb, function in served.functions.items() if verb != "setup"},
             "operate": operations.function,
+            **({} if check_function is None else {"check": check_function.function}),
             **({} if ingest is None else {"ingest": ingest.function}),
         }
         self.topic = sns.Topic(self, "Alarms", enforce_ssl=True)
