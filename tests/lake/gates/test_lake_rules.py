@@ -11,6 +11,8 @@ from graveler.errors import InvalidError, PreconditionError
 from graveler.lake.context import UNLIMITED
 from graveler.lake.gates.lake_rules import LAKE_RULES, decode_lake_rules, rules_for
 from graveler.lake.lake import Lake
+from graveler.lake.repository import OpenRepository
+from graveler.lake.settings.change import branch_states
 from graveler.model import LakeRule, LakeRules, RequiredStatus, Rule, Rules
 from graveler.requests.setting_changes import SetRules
 from graveler.storage.tables.port import Item, Key
@@ -258,7 +260,7 @@ def test_setting_rules_is_few_requests() -> None:
     repository = lake.repository(NAME)
     for rules, calls in (
         ((replace(OWN, branches=("main",)),), {"get": 1, "put": 1, "query": 16, "transact": 1}),
-        ((OWN,), {"get": 1, "put": 1, "query": 16, "transact": 2}),
+        ((OWN,), {"get": 1, "put": 1, "query": 16, "transact": 1}),
         ((OWN,), {"get": 1, "query": 16}),
     ):
         tables.reset()
@@ -266,4 +268,30 @@ def test_setting_rules_is_few_requests() -> None:
         assert tables.calls == calls
     tables.reset()
     lake.set_rules([EVERYWHERE])
-    assert tables.calls == {"get": 3, "put": 2, "query": 18, "transact": 3}
+    assert tables.calls == {"get": 3, "put": 2, "query": 18, "transact": 2}
+
+
+def test_fifty_branches_are_stamped_by_one_transaction() -> None:
+    world = World()
+    for number in range(50):
+        world.main.create_branch(f"b{number}", "main")
+    tables = CountingTables(world.tables)
+    repository = Lake(tables, world.objects, clock=world.clock).repository(NAME)
+    assert stamped(repository, repository.run(SetRules(rules=(OWN,)))) == 51
+    assert tables.calls["transact"] == 2
+
+
+def test_branches_are_stamped_although_one_changes_meanwhile() -> None:
+    world = World()
+    world.main.create_branch("dev", "main")
+    tables = SteppingTables(world.tables)
+    repository = Lake(tables, world.objects, clock=world.clock).repository(NAME)
+    tables.before = lambda: world.main.commit("dev", "meanwhile", allow_empty=True)
+    rules = repository.run(SetRules(rules=(replace(OWN, observe=True),)))
+    assert world.main.commit_of("dev").message == "meanwhile"
+    assert stamped(repository, rules) == 2
+
+
+def stamped(repository: OpenRepository, rules: Rules) -> int:
+    """Return the number of branches that have the version of these rules."""
+    return sum(state.rules == rules.version for state in branch_states(repository.parts))

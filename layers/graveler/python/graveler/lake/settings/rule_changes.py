@@ -1,8 +1,12 @@
 """Changing the rules of a repository, so that they are in force when the call returns (``docs/design/0023-gates.md``)."""
 
+from itertools import islice
+from typing import Final
+
 from msgspec.structs import replace
 
-from graveler.errors import InvalidError, PreconditionError
+from graveler.errors import InvalidError, PreconditionError, UnavailableError
+from graveler.history.reflog import Event
 from graveler.history.refs import BranchState
 from graveler.lake.clock import Backoff
 from graveler.lake.context import Context
@@ -13,7 +17,10 @@ from graveler.lake.refs.branches import busy
 from graveler.lake.settings.change import branch_states, change_settings
 from graveler.model import Rule, Rules, Settings
 from graveler.requests.setting_changes import SetRules
-from graveler.storage.tables.port import Check, ConditionFailedError
+from graveler.storage.tables.port import MAX_TRANSACTION_WRITES, Check, ConditionFailedError, Write
+
+_TOGETHER: Final = MAX_TRANSACTION_WRITES // 2
+"""The number of branches in one transaction; each takes two writes."""
 
 
 def set_rules(repository: RepositoryParts, request: SetRules, context: Context) -> Rules:
@@ -58,11 +65,28 @@ def replace_rules(
 
 def stamp_branches(repository: RepositoryParts, rules: Rules, by: str) -> None:
     """Write the version of the rules into each branch that they guard: from then on, no change that was judged by older rules can
-    be published. Lists the branches; for each that has another version, one transaction, and a table read and another one after
-    each concurrent change. May be repeated after it died at any point: a repetition finishes the work."""
-    for state in branch_states(repository):
-        if state.rules != rules.version and gate_of(rules, "branch", state.name):
-            _stamp(repository, state, rules.version, by)
+    be published. Lists the branches; for those that have an older version, one transaction for each 50. If one of these meets a
+    concurrent change, its branches have a transaction each, and a table read and another one after each such change. May be
+    repeated after it died at any point: a repetition finishes the work."""
+    outdated = (
+        state
+        for state in branch_states(repository)
+        if state.rules < rules.version and gate_of(rules, "branch", state.name)
+    )
+    while states := list(islice(outdated, _TOGETHER)):
+        changes = [_stamping(repository, state, rules.version, by) for state in states]
+        try:
+            repository.tables.transact([write for _, writes in changes for write in writes])
+        except (ConditionFailedError, UnavailableError):
+            for state in states:
+                _stamp(repository, repository.refs.branch(state.name), rules.version, by)
+
+
+def _stamping(repository: RepositoryParts, state: BranchState, version: int, by: str) -> tuple[Event, list[Write]]:
+    """Return the event of writing the version of the rules into a branch, and the two writes."""
+    event = repository.branches.event("rules", by)
+    stamped = replace(state, rules=version)
+    return event, repository.refs.move_branch_writes(state, stamped, event, amid_conditional=True)
 
 
 def _stamp(repository: RepositoryParts, state: BranchState | None, version: int, by: str) -> None:
@@ -70,9 +94,7 @@ def _stamp(repository: RepositoryParts, state: BranchState | None, version: int,
     transaction, and a table read and another one after each concurrent change."""
     backoff = Backoff(repository.clock)
     while state is not None and state.rules < version:
-        event = repository.branches.event("rules", by)
-        stamped = replace(state, rules=version)
-        writes = repository.refs.move_branch_writes(state, stamped, event, amid_conditional=True)
+        event, writes = _stamping(repository, state, version, by)
         try:
             repository.branches.change(state.name, writes, event)
             return
