@@ -26,6 +26,7 @@ from graveler.ingest.ingester import CHUNK
 from graveler.ingest.judgement import is_newer_marker
 from graveler.ingest.ledger import BEFORE_ALL, Ledger, Seen, decode_seen
 from graveler.ingest.pending_changes import Amount, Pending, change_pending, decode_pending, pending_key
+from graveler.ingest.results import is_waiting
 from graveler.ingest.rules import Deletes, Overwrites, Rule
 from graveler.ingest.source import Found, checksum, entry_of, everything, expect_there, find, ignore_rules
 from graveler.lake.clock import Clock
@@ -94,8 +95,8 @@ class Reconciler:
         (:mod:`graveler.values.ignore_rules`): they are neither linked nor deleted. Cost: two table reads and two writes;
         listing the source, one object request per thousand, and the branch below the destination; per difference an object
         request (a file: it is read), per :data:`graveler.ingest.ingester.CHUNK` a table read and a transaction; a table read per
-        hundred markers, and for one that came just now its folder again; what is then due is committed.
-        :class:`RefNotFoundError`, :class:`ForbiddenError`, :class:`UnavailableError`; a path that cannot be repaired is in the
+        hundred markers, and for one that came just now its folder again; what is then due is committed, unless it waits for the
+        checks of the branch's rules. :class:`RefNotFoundError`, :class:`ForbiddenError`, :class:`UnavailableError`; a path that cannot be repaired is in the
         report.
         """
         ignored = ignore_rules(repository, rule, exclude, ignore=ignore)
@@ -151,7 +152,12 @@ class _Run:
             self._repair_all(f"{below}/" if below else "")
         self._count_markers(markers)
         self._ask_the_source_from_now_on()
-        commits = AutoCommitter(self._tables, self._clock).commit_if_due(self._repository, self._rule)
+        try:
+            commits = AutoCommitter(self._tables, self._clock).commit_if_due(self._repository, self._rule)
+        except GravelerError as error:
+            if not is_waiting(error):
+                raise
+            commits = []  # the clock makes it
         return self._report.finished(commits)
 
     def _rehearse(self, difference: _Difference) -> None:

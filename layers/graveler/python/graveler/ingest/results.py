@@ -7,7 +7,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from graveler.errors import BusyError, CorruptError, GravelerError, InvalidError, UnavailableError
+from graveler.errors import (
+    BusyError,
+    ChangesHeldError,
+    CorruptError,
+    GravelerError,
+    InvalidError,
+    RuleError,
+    TurnKeptError,
+    UnavailableError,
+)
 from graveler.ingest.events import ObjectEvent, parse_message
 from graveler.ingest.rules import RepositoryRules
 from graveler.model import Commit
@@ -114,11 +123,13 @@ class Notes:
             self.note(position, result)
 
     def commits(self, repository: str, rule: str, make: Callable[[], Sequence[Commit]]) -> Sequence[Commit] | None:
-        """Make commits, and return them; None after a failure, which is recorded, and affects no event."""
+        """Make commits, and return them; None after a failure, which is recorded, and affects no event. A commit that waits as
+        the rules of its branch want it has not failed: the next check of the rule makes it."""
         try:
             commits = make()
         except GravelerError as error:
-            self.not_made(repository, rule, error)
+            if not is_waiting(error):
+                self.not_made(repository, rule, error)
             return None
         self._made += [Made(repository, rule, commit) for commit in commits]
         return commits
@@ -186,6 +197,12 @@ def unwanted(event: ObjectEvent, *, any_rule: bool) -> Result:
 def failed(error: GravelerError) -> Result:
     """Return the result of an event that could not be processed."""
     return Result(Outcome.RETRY if isinstance(error, _RETRY) else Outcome.POISON, str(error))
+
+
+def is_waiting(error: GravelerError) -> bool:
+    """Return whether a commit waits for the checks of a candidate: its own, one that keeps the branch's turn, or one that holds
+    the branch's changes. Each ends by itself."""
+    return isinstance(error, TurnKeptError | ChangesHeldError) or (isinstance(error, RuleError) and error.waits)
 
 
 def worst(earlier: Result, later: Result) -> Result:
