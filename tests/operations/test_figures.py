@@ -13,6 +13,7 @@ from graveler.functions import ingest_entry
 from graveler.ingest.results import Outcome
 from graveler.lake.clock import GRACE, Polls
 from graveler.lake.committing.commit import _AHEAD
+from graveler.lake.gates.rule_validation import MAX_HOLD
 from graveler.lake.turns import KEPT, PATIENT, TURN
 from graveler.operations import claims, machine, runner, store, sweeper
 from graveler.operations.one_process import AT_ONCE
@@ -161,4 +162,5 @@ def test_figures_that_belong_together_do() -> None:
     assert state_machine.SECONDS >= GRACE / 2, "an execution does not end before its operation's deadline"
     assert 3000 <= longest("Lambda.TooManyRequestsException") <= 3600, "an hour"
     assert longest("BusyError") > state_machine.STEP_SECONDS / 2
+    assert again("TurnKeptError") * PATIENT > MAX_HOLD, "a step outlives the turn of a candidate"
     assert store.KEEP > GRACE

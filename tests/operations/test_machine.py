@@ -9,10 +9,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from graveler.errors import BusyError, InvalidError, UnavailableError
+from graveler.errors import BusyError, InvalidError, TurnKeptError, UnavailableError
 from graveler.lake.clock import GRACE
 from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
+from graveler.lake.turns import PATIENT, KeptFor
 from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.machine import LEASE, RENEWAL, Machine, Next, Planned, Published, Task
 from graveler.operations.operator import SILENT
@@ -205,6 +206,35 @@ def test_what_may_pass_is_raised_for_the_machine_to_repeat(
             list(execute(world))
         assert operations(world).get("op").state is OperationState.RUNNING
     list(execute(world))
+    check_done(world, tree)
+
+
+@pytest.mark.parametrize(("make_ask", "step"), [(merge_ask, "plan"), (merge_ask, "publish"), (commit_ask, "plan")])
+def test_a_step_waits_in_its_call_while_a_candidate_keeps_the_branch(make_ask: MakeAsk, step: str) -> None:
+    """No try is used up. A commit has its changes from its plan on, so its publication waits for nobody."""
+    world, tree = begun(make_ask)
+    if step == "publish":
+        for number in machine(world).plan(TASK).numbers:
+            machine(world).part(TASK, number)
+    turns, began = world.main.parts.turns, world.clock.time
+    with turns.at("main", "candidate", keep=True) as turn:
+        turn.state()
+
+    def check() -> None:
+        if world.clock.time - began < 120:
+            turns.renew("main", "candidate", KeptFor("c" * 64, "etl", int(began) + 120))
+        else:
+            turns.release("main", "candidate")
+
+    check()
+    with pytest.raises(TurnKeptError):
+        world.main.commit("main", "in a call")
+    world.clock.on_sleep = check
+    if step == "publish":
+        machine(world).publish(TASK)
+    else:
+        list(execute(world))
+    assert 120 <= world.clock.time - began < PATIENT
     check_done(world, tree)
 
 

@@ -96,8 +96,8 @@ class Reconciler:
         listing the source, one object request per thousand, and the branch below the destination; per difference an object
         request (a file: it is read), per :data:`graveler.ingest.ingester.CHUNK` a table read and a transaction; a table read per
         hundred markers, and for one that came just now its folder again; what is then due is committed, unless it waits for the
-        checks of the branch's rules. :class:`RefNotFoundError`, :class:`ForbiddenError`, :class:`UnavailableError`; a path that cannot be repaired is in the
-        report.
+        checks of the branch's rules. :class:`RefNotFoundError`, :class:`ForbiddenError`, :class:`UnavailableError`; a path that
+        cannot be repaired is in the report.
         """
         ignored = ignore_rules(repository, rule, exclude, ignore=ignore)
         return _Run(self._tables, self._clock, repository, rule, progress, ignored).reconcile(dry_run=dry_run)

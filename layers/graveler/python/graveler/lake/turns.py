@@ -112,14 +112,15 @@ class Turns:
         *,
         keep: bool = False,
         meanwhile: Callable[[], None] | None = None,
-        patient: bool = True,
+        patient: bool | None = None,
     ) -> "Turn":
         """Return the turn of one verb at a branch, which begins when it first reads the branch. As a context manager, it ends the
         turn if the verb has not. ``ticket`` names a ticket that the steps of an operation share: it stays in the queue when one
         of them fails, and with ``keep``, which always takes it, and also when one succeeds. ``meanwhile`` is work that the verb
         has to do anyway and that needs no turn; it is called at most once, while other processes of this machine have their
-        turns. With a ticket, the verb is ``patient``: it waits for minutes, as steps of operations do."""
-        return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile, patient=patient and bool(ticket))
+        turns. ``patient`` is a verb that waits for minutes, as steps of operations do: by default one with a ticket."""
+        patient = bool(ticket) if patient is None else patient
+        return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile, patient=patient)
 
     def release(self, branch: str, ticket: str) -> None:
         """Give up a turn that an operation has kept. One table write."""

@@ -99,13 +99,13 @@ def commit(repository: RepositoryParts, request: requests.Commit, context: Conte
 
 
 def seal_once(repository: RepositoryParts, request: requests.Commit, operation: str) -> Sealed:
-    """Return the changes to commit, as :func:`seal`; if this operation has already sealed some, return those. One more table
-    read."""
+    """Return the changes to commit, as :func:`seal` for a step of an operation, which is patient; if this operation has already
+    sealed some, return those. One more table read."""
     intent = Intent(direct=True, force=request.force)
     state = repository.branches.state(request.branch, intent)
     token = own_token(repository, state, operation)
     if token is None:
-        return seal(repository, request.branch, operation, request.info.request_id, intent)
+        return seal(repository, request.branch, operation, request.info.request_id, intent, patient=True)
     tokens = state.sealed[: state.sealed.index(token) + 1]
     return Sealed(msgspec.structs.replace(state, sealed=tokens), token)
 

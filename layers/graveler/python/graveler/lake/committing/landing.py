@@ -126,7 +126,7 @@ def land(
                     landing.ticket or ticket,
                     keep=bool(ticket),
                     meanwhile=meanwhile,
-                    patient=not ticket,
+                    patient=bool(landing.ticket),
                 ) as turn:
                     result = _land_in_turn(repository, turn, guarded, passage, build, numbered, deadline)
                 if isinstance(result, Commit):

@@ -44,18 +44,24 @@ class Sealed(msgspec.Struct, frozen=True):
 
 
 def seal(
-    repository: RepositoryParts, branch: str, operation: str, request: str = "", intent: Intent | None = None
+    repository: RepositoryParts,
+    branch: str,
+    operation: str,
+    request: str = "",
+    intent: Intent | None = None,
+    *,
+    patient: bool = False,
 ) -> Sealed:
     """Close the branch's open token, if anything is staged under it: later staged changes belong to the next commit.
 
     ``request`` is the ID of the user's request, for a process that has to finish it (promise C4). With an ``intent``,
-    :class:`ForbiddenError` if the repository's settings refuse it.
+    :class:`ForbiddenError` if the repository's settings refuse it. ``patient`` is as of :meth:`Turns.at`.
     One table read of the branch, as :meth:`Turn.state`, one for each of the token's shards, at most, to see that something is
     staged; one transaction. Waits if more than a few commits are already queued. If :data:`MAX_SEALED` have died, once as
     :func:`empty_sealed`. :class:`ChangesHeldError` if a candidate holds sealed tokens: one table read more for a branch that
     rules guard.
     """
-    with repository.turns.at(branch) as turn:
+    with repository.turns.at(branch, patient=patient) as turn:
         return seal_in(repository, turn, operation, request, intent, leave=True)
 
 
