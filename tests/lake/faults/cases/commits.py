@@ -52,12 +52,15 @@ def import_folder(lake: Lake, scene: Scene) -> object:
 
 
 def import_listing(lake: Lake, scene: Scene) -> object:
+    """Of objects whose addresses and times are the same wherever and whenever it runs."""
     folder = scene.outside
     folder.mkdir(exist_ok=True)
     (folder / "listing.csv").write_text(
-        "".join(f"{path},1,{md5(text.encode()).hexdigest()}\n" for path, text in (("i", "3"), ("x", "4")))
+        "".join(f"{path},1,{md5(text.encode()).hexdigest()},1700000000\n" for path, text in (("i", "3"), ("x", "4")))
     )
-    options = ListingOptions(destination="p/", base="s3://elsewhere/", columns=("Key", "Size", "ETag"))
+    options = ListingOptions(
+        destination="p/", base="s3://elsewhere/", columns=("Key", "Size", "ETag", "LastModifiedDate")
+    )
     return lake.repository(NAME).import_listing(
         "main", folder / "listing.csv", options, message="import", request_id="r"
     )

@@ -11,6 +11,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.model import CandidateState, LakeRule, StatusState
 from graveler.requests.setting_changes import SetRules
 from tests.lake.faults.case import Case, Verb
+from tests.lake.faults.cases.commits import import_listing
 from tests.lake.faults.model import Model
 from tests.lake.faults.scenes import Scene, client
 from tests.lake.faults.story import main_of, merged, moved, stage
@@ -73,6 +74,10 @@ def hard_reset(lake: Lake, _: Scene) -> None:
 
 def committed(model: Model) -> None:
     main_of(model).commit("commit")
+
+
+def imported(model: Model) -> None:
+    main_of(model).commit("import", {"p/i": "3", "p/x": "4", "p/y": None})
 
 
 def reverted(model: Model) -> None:
@@ -172,6 +177,14 @@ MORE: Final[tuple[Case, ...]] = (
         refused(merge),
         prepare=gated(merge, StatusState.FAILURE, is_open=True),
     ),
+    Case("import under rules", import_listing, imported, gated(import_listing, StatusState.SUCCESS)),
+    Case(
+        "import of an open candidate",
+        import_listing,
+        imported,
+        gated(import_listing, StatusState.SUCCESS, is_open=True),
+    ),
+    Case("import that lacks a status", refused(import_listing), prepare=gated(import_listing, None)),
     Case("revert under rules", revert, reverted, gated(revert, StatusState.SUCCESS)),
     Case("hard reset under rules", hard_reset, moved, rules_of_the_tag),
     Case("hard reset to a commit that lacks a status", refused(hard_reset), prepare=gated(hard_reset, None)),
