@@ -15,6 +15,7 @@ from graveler.errors import (
     GravelerError,
     InvalidError,
     NoChangesError,
+    RuleError,
     TouchedError,
 )
 from graveler.history.owners import Owners
@@ -30,6 +31,7 @@ from graveler.retention.collector import Options
 from graveler.retention.garbage import Garbage
 from graveler.retention.runs import Mode
 from graveler.spark.landing import replaced_of
+from tests.lake.gates.support import TESTED, post, set_rules
 from tests.support.requests_on_the_way import intercepted
 
 each_request = pytest.mark.parametrize(
@@ -104,6 +106,25 @@ def test_a_transaction_that_cannot_land_is_kept_and_lands_later(
         {"k": "v", STRATEGY_KEY: "default"},
     )
     assert repository.tag("v1").commit_id == repository.commit_of("main").id == merged.id
+    assert ids(spark, repository) == [*range(100, 105)]
+    assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
+
+
+def test_rules_of_the_branch_refuse_a_transaction_which_lands_once_it_is_checked(
+    spark: SparkSession, repository: OpenRepository
+) -> None:
+    set_rules(repository, TESTED)
+    head = repository.branch("main").commit_id
+    with pytest.raises(RuleError) as told:
+        write(spark, repository, lambda: None)
+    hidden = told.value.kept
+    with pytest.raises(RuleError):
+        graveler.spark.land(repository, hidden)
+    assert repository.branch("main").commit_id == head
+    assert ids(spark, repository, hidden) == [*range(100, 105)]
+    post(repository, repository.commit_of(told.value.candidate))
+    merged = graveler.spark.land(repository, hidden)
+    assert repository.branch("main").commit_id == merged.id
     assert ids(spark, repository) == [*range(100, 105)]
     assert [one.name for one in repository.branches(show_hidden=True).results] == ["main"]
 

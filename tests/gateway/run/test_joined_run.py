@@ -2,14 +2,16 @@
 
 import pytest
 
-from graveler.errors import GravelerError
+from graveler.errors import GravelerError, RuleError
 from graveler.gateway.control import Mount
 from graveler.gateway.joined_run import JoinedRun
 from graveler.gateway.protocol.s3_errors import S3Error
 from graveler.gateway.run.publication import Publication, publish
 from graveler.history.owners import LEASE
 from graveler.lake.repository import OpenRepository
+from graveler.requests.committing import PublishCandidate
 from tests.access.support import HandClock
+from tests.lake.gates.support import TESTED, by, post, set_rules
 from tests.lake.support import NAME, Schedule, World, texts
 from tests.support.instruments import Fault
 
@@ -115,6 +117,21 @@ def world() -> World:
     world = World()
     started(world, {"a": "1"})
     return world
+
+
+def test_what_a_joined_gateway_wrote_passes_no_rule_unchecked(world: World) -> None:
+    set_rules(world.main, TESTED)
+    head = world.main.branch("main").commit_id
+    joined = Joined(world)
+    joined.write("b")
+    with pytest.raises(RuleError) as refused:
+        publish(world.main, HIDDEN, TERMS, "ada", may_be_joined=True)
+    joined.write("too late")
+    assert (joined.acknowledged, world.main.branch("main").commit_id) == (["b"], head)
+    candidate = refused.value.candidate
+    post(world.main, world.main.commit_of(candidate))
+    world.main.run(PublishCandidate(candidate=candidate), by())
+    assert texts(world.main).keys() == {"a", "b"}
 
 
 def test_a_run_is_over_once_its_branch_is_committed_or_gone(world: World) -> None:

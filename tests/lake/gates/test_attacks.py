@@ -4,14 +4,16 @@ import pytest
 from msgspec.structs import replace
 
 from graveler.errors import ProtectedBranchError, ReadOnlyRepositoryError, RuleError
+from graveler.lake.pulls.pull_errors import OwnApprovalError
 from graveler.lake.refs.hidden_branch import hidden_branch
-from graveler.model import Application, Commit, RequiredStatus, Rule
+from graveler.model import Actor, Application, Commit, RequiredApprovals, RequiredStatus, Rule, StatusState
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.committing import CommitMetarange, PublishCandidate
 from graveler.requests.merging import Merge
-from graveler.requests.pulls import CreatePullRequest, MergePullRequest, UpdatePullRequest
+from graveler.requests.pulls import ApprovePullRequest, CreatePullRequest, MergePullRequest, UpdatePullRequest
+from graveler.requests.statuses import PostStatus
 from tests.lake.gates.support import by, guarded_world, post, set_rules
-from tests.lake.support import Before, World, put
+from tests.lake.support import Before, OwnClock, World, put
 from tests.retention.support import collect
 
 FEW_OBJECTS = Rule(
@@ -99,3 +101,46 @@ def test_nobody_publishes_a_candidate_where_its_verb_is_forbidden_by_now() -> No
     world.main.set_read_only(True)
     with pytest.raises(ReadOnlyRepositoryError):
         world.main.run(PublishCandidate(candidate=direct), by())
+
+
+def keys_of(name: str) -> tuple[Actor, Actor]:
+    """Two keys of one holder."""
+    return Actor(name, name, f"{name}-1", "writer"), Actor(name, name, f"{name}-2", "writer")
+
+
+def test_the_holder_of_two_keys_is_one_person() -> None:
+    world = guarded_world(Rule(name="reviewed", branches=("main",), approvals=(RequiredApprovals(2),)))
+    put(world.main, {"c": "3"}, "dev")
+    world.main.commit("dev", "of cyd", committer="cyd")
+    ada, cyd, dan = map(keys_of, ("ada", "cyd", "dan"))
+    pull = world.main.run(CreatePullRequest(source="dev", destination="main", title="t"), by(ada[0]))
+    approve = ApprovePullRequest(pull=pull.id, source_commit=world.main.commit_of("dev").id)
+    for actor in (*ada, *cyd):
+        with pytest.raises(OwnApprovalError):
+            world.main.run(approve, by(actor))
+    for actor in dan:
+        world.main.run(approve, by(actor))
+    with pytest.raises(RuleError) as refused:
+        world.main.run(MergePullRequest(pull=pull.id), by())
+    assert [lack.state for lack in refused.value.lacks] == ["1/2"]
+
+
+def test_a_clock_that_is_a_day_off_neither_revives_a_verdict_nor_outdoes_a_later_one() -> None:
+    world = guarded_world()
+    behind, ahead = (world.repository(clock=OwnClock(world.clock, days * 86_400)) for days in (-1, 1))
+    head = world.main.branch("main").commit_id
+    with pytest.raises(RuleError) as refused:
+        world.main.merge("dev", "main")
+    checker = by(Actor("ci", "ci", "", "checker"))
+    passed = PostStatus(commit=refused.value.candidate, name="test", state=StatusState.SUCCESS, expires=3600)
+    behind.run(passed, checker)
+    with pytest.raises(RuleError, match="expired"):
+        world.main.merge("dev", "main")
+    world.main.run(passed, checker)
+    with pytest.raises(RuleError, match="expired"):
+        ahead.merge("dev", "main")
+    ahead.run(passed, checker)
+    world.main.run(replace(passed, state=StatusState.FAILURE), checker)
+    with pytest.raises(RuleError, match="failed"):
+        world.main.merge("dev", "main")
+    assert world.main.branch("main").commit_id == head

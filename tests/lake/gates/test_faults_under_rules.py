@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.lake.faults import Case, FolderScene, MemoryScene
+from tests.lake.faults.cases import pulls
 from tests.lake.faults.cases.gates import CASES, MORE
 from tests.lake.test_faults import one_by_one
+
+ON_FOLDERS = [*CASES, *MORE, *(case for case in pulls.CASES if case.verify is pulls.merged_behind_the_gate)]
 
 
 @pytest.mark.ci
@@ -18,6 +21,6 @@ def test_after_a_fault_nothing_unchecked_is_published_and_nothing_is_held_for_ev
 
 @pytest.mark.ci
 @pytest.mark.search
-@pytest.mark.parametrize("case", [*CASES, *MORE], ids=[case.name for case in [*CASES, *MORE]])
+@pytest.mark.parametrize("case", ON_FOLDERS, ids=[case.name for case in ON_FOLDERS])
 def test_the_same_on_sqlite_and_folders(case: Case, tmp_path: Path) -> None:
     one_by_one(case, tmp_path, FolderScene)
