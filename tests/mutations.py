@@ -1961,6 +1961,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "ingest",
+        "a commit that waits for the checks of a candidate has not failed",
+        "ingest/results.py",
+        "if not is_waiting(error):",
+        "if True:",
+        "ingest/test_rules_of_branches.py::test_a_commit_waits_while_a_candidate_keeps_the_branch",
+    ),
+    Mutation(
+        "turns",
+        "each step of an operation waits in its call while a candidate keeps the branch",
+        "lake/committing/commit.py",
+        "request.info.request_id, intent, patient=True)",
+        "request.info.request_id, intent)",
+        "operations/test_machine.py::test_a_step_waits_in_its_call_while_a_candidate_keeps_the_branch[commit_ask-plan]",
+    ),
+    Mutation(
+        "ingest",
         "a waiting window is counted by itself, however many windows are late",
         "ingest/pending_changes.py",
         "joined = late[:2] if len(late) > 1 else begins[-2:]",
