@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from graveler.api.ingest_commits import OperationCommits
 from graveler.ingest.autocommit import AutoCommitter
 from graveler.ingest.ingester import Ingester
+from graveler.ingest.results import Batch
 from graveler.ingest.rules import CommitPolicy
 from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.machine import Machine, Next, Task
@@ -14,6 +15,7 @@ from graveler.operations.pinned_requests import COMMIT, decode_pinned
 from graveler.operations.store import Operation, Operations, OperationState
 from graveler.requests.committing import Commit
 from tests.ingest.support import RULE, Shore
+from tests.lake.gates.support import TESTED, candidates, post, set_rules
 
 
 class Begun:
@@ -136,6 +138,21 @@ def test_one_that_fails_is_told_and_begins_anew() -> None:
     assert tide.ingester().commit_due().commits == ()
     first, second = sorted(tide.operations(), key=lambda one: one.state is OperationState.RUNNING)
     assert (first.state, second.state) == (OperationState.FAILED, OperationState.RUNNING)
+    tide.work()
+    assert [made.commit.message for made in tide.ingester().commit_due().commits] == ["25"]
+    assert tide.shore.log() == ["25"]
+
+
+def test_one_that_waits_for_its_status_has_not_failed_and_passes_later() -> None:
+    tide = Tide()
+    repository = tide.shore.repository()
+    set_rules(repository, TESTED)
+    tide.land(*range(25))
+    for _ in range(2):
+        tide.work()
+        assert tide.ingester().commit_due() == Batch(())  # the operation has ended without a commit
+        assert tide.ingester().commit_due() == Batch(())  # another one begins
+    post(repository, repository.commit_of(candidates(repository)[-1].commit_id))
     tide.work()
     assert [made.commit.message for made in tide.ingester().commit_due().commits] == ["25"]
     assert tide.shore.log() == ["25"]
