@@ -79,7 +79,7 @@ def test_conflicts_of_a_merge_are_its_document_and_their_number_the_error() -> N
     assert [conflict["path"] for conflict in result.json["conflicts"]] == ["a.txt", "b.txt"]
     error = json.loads(result.err)["error"]
     assert (error["code"], error["exit_code"], result.code) == ("merge_conflict", 4, 4)
-    assert error["fields"] == {"source": "dev", "destination": "main", "count": 2}
+    assert error["fields"] == {"source": "dev", "destination": "main", "count": 2, "tables": []}
     assert "--strategy" in error["hint"]
 
 
