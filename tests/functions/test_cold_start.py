@@ -26,10 +26,10 @@ CLIENTS = {"boto3", "botocore.client", "pynamodb"}
 def test_lambda_makes_clients_before_the_first_event(verb: str) -> None:
     """And asks nobody for anything: no endpoint is there, and the credentials are none."""
     program = (
-        "import runpy, sys\nfrom graveler.storage import aws_requests\nfrom graveler.storage.objects import s3\n"
+        "import runpy, sys\nfrom graveler.storage import aws_requests\nfrom graveler.storage.objects import s3_clients\n"
         "from graveler.storage.tables import dynamodb\n"
         "runpy.run_path(sys.argv[1])\n"
-        "assert len(dynamodb._CONNECTIONS._made) == len(s3._CLIENTS._made) == 1\n"
+        "assert len(dynamodb._CONNECTIONS._made) == len(s3_clients.CLIENTS._made) == 1\n"
         f"missing = {CLIENTS!r} - set(sys.modules)\nsys.exit(', '.join(missing) if missing else 0)"
     )
     told = {

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -64,6 +65,6 @@ def test_a_verdict_of_dbt(tmp_path: Path, code: int, state: str) -> None:
         f'#!/bin/sh\ntest "$*" = "build --profiles-dir ." || exit 9\necho Running\necho PASS=3\nexit {code}\n'
     )
     dbt.chmod(0o755)
-    path = f"{dbt.parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join((str(dbt.parent), str(Path(sys.executable).parent), os.environ["PATH"]))
     run(files(PAGE)["dbt.sh"], tmp_path, {"commit": commit, "PATH": path, "GRAVELER_LAKE": str(tmp_path / "lake")})
     assert statuses(tmp_path / "lake", commit) == [("dbt", state, "PASS=3")]
