@@ -85,7 +85,7 @@ def line_of(what: str, number: int, each: int, commit: Commit) -> Line:
         Goal("refusals", len(refusals), 0),
         Goal("slowest ÷ median committer", totals[-1] / median(totals), 2),
     )
-    of_one = [second for own in seconds for second in own]
+    of_one = [second for worker_seconds in seconds for second in worker_seconds]
     return Line(
         f"{number} committers on {number} tables of one branch, {what}",
         show(median(of_one)),

@@ -163,8 +163,8 @@ def test_a_staged_creation_is_one_commit(opened: Open, main: lakefs.Branch) -> N
     spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "day"))
     with catalog.create_table_transaction("shop.orders", schema, partition_spec=spec) as transaction:
         staged = transaction.table_metadata.location.removeprefix("file://")
-        made = staged.startswith("s3://") or (Path(staged) / "metadata").is_dir()
-        assert made, "which DuckDB does not make by itself"
+        has_folder = staged.startswith("s3://") or (Path(staged) / "metadata").is_dir()
+        assert has_folder, "which DuckDB does not make by itself"
         transaction.append(rows(1, 2))
     assert ids(catalog) == [1, 2]
     assert [parent for commit in main.log(max_amount=1) for parent in commit.parents] == [before]

@@ -26,8 +26,10 @@ TABLE: Final = {"name": "orders", "schema": SCHEMA}
 def catalog(deployment: None, authorization: str) -> Handler:
     """The function, on a lake with a repository."""
     created = {"name": "sales", "storage_namespace": "s3://lake/sales"}
-    made = api_handler("write")(event("POST", "/api/v1/repositories", body=created, authorization=authorization), None)
-    assert made["statusCode"] == 201
+    creation = api_handler("write")(
+        event("POST", "/api/v1/repositories", body=created, authorization=authorization), None
+    )
+    assert creation["statusCode"] == 201
     return api_handler("catalog")
 
 
@@ -35,9 +37,9 @@ def login(catalog: Handler, authorization: str) -> str:
     """A token for an access key, which a client sends as a form; API Gateway passes that as base64."""
     key_id, _, secret = b64decode(authorization.partition(" ")[2]).decode().partition(":")
     form = f"grant_type=client_credentials&client_id={key_id}&client_secret={secret}&scope=catalog"
-    asked = event("POST", "/iceberg/v1/oauth/tokens")
-    asked |= {"body": b64encode(form.encode()).decode(), "isBase64Encoded": True}
-    response = catalog(asked, None)
+    request = event("POST", "/iceberg/v1/oauth/tokens")
+    request |= {"body": b64encode(form.encode()).decode(), "isBase64Encoded": True}
+    response = catalog(request, None)
     assert response["statusCode"] == 200, response["body"]
     return f"Bearer {json.loads(response['body'])['access_token']}"
 
@@ -61,8 +63,8 @@ def test_a_client_logs_in_and_makes_tables_in_nested_namespaces(catalog: Handler
     config = catalog(event("GET", "/iceberg/v1/config", query="warehouse=sales%40main", authorization=token), None)
     assert json.loads(config["body"])["overrides"]["prefix"] == "sales/main"
     ask("POST", f"{BASE}/namespaces", {"namespace": ["shop", "eu"]})
-    made = ask("POST", f"{BASE}/namespaces/shop%1Feu/tables", TABLE)
-    assert made["metadata-location"].startswith("s3://lake/sales/tables/")
+    creation = ask("POST", f"{BASE}/namespaces/shop%1Feu/tables", TABLE)
+    assert creation["metadata-location"].startswith("s3://lake/sales/tables/")
     ask("HEAD", "/iceberg/v1/sales%2Fmain/namespaces/shop%1Feu/tables/orders", status=204)
     changes = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     changed = ask("POST", f"{BASE}/namespaces/shop%1Feu/tables/orders", changes)
@@ -72,9 +74,9 @@ def test_a_client_logs_in_and_makes_tables_in_nested_namespaces(catalog: Handler
 
 
 def test_a_wrong_secret_logs_nobody_in(catalog: Handler) -> None:
-    asked = event("POST", "/iceberg/v1/oauth/tokens")
-    asked["body"] = "grant_type=client_credentials&client_id=AKIA&client_secret=wrong"
-    response = catalog(asked, None)
+    request = event("POST", "/iceberg/v1/oauth/tokens")
+    request["body"] = "grant_type=client_credentials&client_id=AKIA&client_secret=wrong"
+    response = catalog(request, None)
     assert (response["statusCode"], json.loads(response["body"])["error"]) == (401, "invalid_client")
 
 
@@ -124,8 +126,8 @@ def test_large_metadata_are_returned_to_clients_that_accept_gzip(catalog: Handle
     ):
         response = catalog(event("POST", BASE + path, body=body, authorization=authorization), None)
         assert response["statusCode"] == 200, response["body"]
-    asked = event("GET", f"{BASE}/namespaces/shop/tables/orders", authorization=authorization)
-    response = catalog({**asked, "headers": {**asked["headers"], **headers}}, None)
+    request = event("GET", f"{BASE}/namespaces/shop/tables/orders", authorization=authorization)
+    response = catalog({**request, "headers": {**request["headers"], **headers}}, None)
     assert (response["headers"]["content-encoding"], response["isBase64Encoded"]) == ("gzip", True)
     document = json.loads(gzip.decompress(b64decode(response["body"])))
     assert len(document["metadata"]["schemas"][0]["fields"]) == len(names)

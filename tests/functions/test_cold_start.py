@@ -74,10 +74,10 @@ def test_the_first_request_for_a_table_loads_little_more() -> None:
         "foreign = [name for name in added if not name.startswith('graveler.')]\n"
         "print(len(added), 'graveler.api.iceberg.table_routes' in added, *foreign)"
     )
-    asked = json.dumps([event("GET", "/api/v1/healthcheck"), event("GET", "/iceberg/v1/config")])
+    events = json.dumps([event("GET", "/api/v1/healthcheck"), event("GET", "/iceberg/v1/config")])
     places = {"GRAVELER_OBJECTS": "s3://lake", "GRAVELER_TABLES": "dynamodb://lake", "PATH": os.environ["PATH"]}
     done = subprocess.run(
-        [sys.executable, "-c", program, asked], env=places, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, events], env=places, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     added, is_catalog, *foreign = done.stdout.splitlines()[-1].split()

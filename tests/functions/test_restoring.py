@@ -47,9 +47,9 @@ Hook = Callable[[], None]
 @pytest.fixture(autouse=True)
 def clients_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other tests of this process keep theirs as they are."""
-    own: list[Clients[Any, Any]] = [CLIENTS, dynamodb_tables._CONNECTIONS]
-    monkeypatch.setattr(aws_requests, "_all_clients", own)
-    for clients in own:
+    pools: list[Clients[Any, Any]] = [CLIENTS, dynamodb_tables._CONNECTIONS]
+    monkeypatch.setattr(aws_requests, "_all_clients", pools)
+    for clients in pools:
         monkeypatch.setattr(clients, "_made", {})
 
 

@@ -154,7 +154,7 @@ def test_one_that_waits_for_its_status_has_not_failed_and_passes_later() -> None
         assert tide.ingester().commit_due() == Batch(())  # another one begins
     post(repository, repository.commit_of(candidates(repository)[-1].commit_id))
     tide.work()
-    assert [made.commit.message for made in tide.ingester().commit_due().commits] == ["25"]
+    assert [result.commit.message for result in tide.ingester().commit_due().commits] == ["25"]
     assert tide.shore.log() == ["25"]
 
 

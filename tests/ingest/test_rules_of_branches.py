@@ -62,7 +62,7 @@ def test_changes_that_another_candidate_holds_are_waited_for() -> None:
     assert shore.ingester().commit_due() == Batch(())
     [candidate] = candidates(shore.repository())
     post(shore.repository(), shore.repository().commit_of(candidate.commit_id))
-    assert [made.commit.id for made in shore.ingester().commit_due().commits] == [candidate.commit_id]
+    assert [result.commit.id for result in shore.ingester().commit_due().commits] == [candidate.commit_id]
 
 
 def test_a_commit_waits_while_a_candidate_keeps_the_branch() -> None:

@@ -108,10 +108,8 @@ def test_who_may_not_change_the_ref_gets_no_right_to_write(lake: TablesOnS3) -> 
 
 
 def test_a_session_is_no_longer_than_the_token_of_its_caller(lake: TablesOnS3) -> None:
-    made = lake.world.access.create_key("Ann", Role.READER)
-    long, short = (
-        lake.world.access.login(made.key.key_id, made.secret, "127.0.0.1", seconds) for seconds in (7200, 600)
-    )
+    key = lake.world.access.create_key("Ann", Role.READER)
+    long, short = (lake.world.access.login(key.key.key_id, key.secret, "127.0.0.1", seconds) for seconds in (7200, 600))
     expiry = "s3.session-token-expires-at-ms"
     hour = int(load(lake, f"Bearer {long.token}").json()["config"][expiry])
     requests = len(lake.sts.requests)
@@ -126,10 +124,10 @@ def test_a_session_is_no_longer_than_the_token_of_its_caller(lake: TablesOnS3) -
 
 
 def test_a_revoked_key_gets_nothing(lake: TablesOnS3) -> None:
-    made = lake.world.access.create_key("Ann", Role.READER)
-    token = lake.world.access.login(made.key.key_id, made.secret, "127.0.0.1", 3600).token
+    key = lake.world.access.create_key("Ann", Role.READER)
+    token = lake.world.access.login(key.key.key_id, key.secret, "127.0.0.1", 3600).token
     assert load(lake, f"Bearer {token}").status == 200
-    lake.world.access.revoke(made.key.key_id)
+    lake.world.access.revoke(key.key.key_id)
     assert load(lake, f"Bearer {token}").status == 401
     assert sign(lake, f"{folder(lake)}/data/a", f"Bearer {token}").status == 401
 
@@ -160,20 +158,20 @@ def test_a_signed_request_works_once_signed_and_no_other_does(lake: TablesOnS3) 
 
 
 def test_nothing_outside_of_the_table_is_signed(lake: TablesOnS3) -> None:
-    own, others = folder(lake), folder(lake, "other")
+    table_folder, other_folder = folder(lake), folder(lake, "other")
     root = f"s3://{lake.bucket}/lake"
     for location in (
-        f"{others}/data/a",
-        f"{own}x/data/a",
-        own,
-        f"{own}/../a",
-        f"{own}/%2e%2e/{others.rsplit('/', 1)[-1]}/a",
-        f"{own}/a%2F..%2F..%2F..%2Fb",
-        f"{own}//a",
+        f"{other_folder}/data/a",
+        f"{table_folder}x/data/a",
+        table_folder,
+        f"{table_folder}/../a",
+        f"{table_folder}/%2e%2e/{other_folder.rsplit('/', 1)[-1]}/a",
+        f"{table_folder}/a%2F..%2F..%2F..%2Fb",
+        f"{table_folder}//a",
         f"{root}/sales/data/a",
         f"{root}/sales/_graveler/x",
         f"s3://{lake.bucket}/raw/a",
-        f"s3://another/{own.removeprefix('s3://')}/a",
+        f"s3://another/{table_folder.removeprefix('s3://')}/a",
         f"s3://{lake.bucket}/",
         f"s3://{lake.bucket}",
     ):
@@ -189,18 +187,21 @@ def test_nothing_outside_of_the_table_is_signed(lake: TablesOnS3) -> None:
         ("PUT", "", copied),
         ("PUT", "?partNumber=1&uploadId=u", copied),
     ):
-        assert sign(lake, f"{own}/data/a", method=method, query=query, headers=headers).status == 403, (method, query)
+        assert sign(lake, f"{table_folder}/data/a", method=method, query=query, headers=headers).status == 403, (
+            method,
+            query,
+        )
 
 
 def test_the_path_without_a_table_needs_rights_to_the_repository(lake: TablesOnS3) -> None:
     older = "v1/aws/s3/sign"
-    own = f"{folder(lake)}/data/a"
-    assert sign(lake, own, lake.world.reader, path=older).status == 200
-    assert sign(lake, own, lake.world.reader, "PUT", path=older).status == 403
-    assert sign(lake, own, lake.key(Role.WRITER), "PUT", path=older).status == 200
-    assert sign(lake, own, lake.key(Role.WRITER, branches=("main",)), "PUT", path=older).status == 403
-    assert sign(lake, own, lake.key(Role.ADMIN, repositories=("other",)), path=older).status == 403
-    assert sign(lake, own, "Basic eDp5", path=older).status == 401
+    file = f"{folder(lake)}/data/a"
+    assert sign(lake, file, lake.world.reader, path=older).status == 200
+    assert sign(lake, file, lake.world.reader, "PUT", path=older).status == 403
+    assert sign(lake, file, lake.key(Role.WRITER), "PUT", path=older).status == 200
+    assert sign(lake, file, lake.key(Role.WRITER, branches=("main",)), "PUT", path=older).status == 403
+    assert sign(lake, file, lake.key(Role.ADMIN, repositories=("other",)), path=older).status == 403
+    assert sign(lake, file, "Basic eDp5", path=older).status == 401
 
 
 def test_a_staged_table_is_written_before_it_is_there(lake: TablesOnS3) -> None:

@@ -135,9 +135,9 @@ def test_a_body_that_is_no_document_is_refused(tables: Client, body: bytes) -> N
 @example(".namespace", "x.table")
 def test_a_name_is_refused_or_names_its_table_alone(tables: Client, namespace: str, name: str) -> None:
     spelled = quote(namespace, safe="")
-    made = expect_no_effect_of_a_refusal(tables, "POST", f"{CATALOG}/namespaces", body={"namespace": [namespace]})
-    if made.status != 200:
-        assert made.status in (400, 409)
+    creation = expect_no_effect_of_a_refusal(tables, "POST", f"{CATALOG}/namespaces", body={"namespace": [namespace]})
+    if creation.status != 200:
+        assert creation.status in (400, 409)
         return
     path = f"{CATALOG}/namespaces/{spelled}/tables"
     created = expect_no_effect_of_a_refusal(tables, "POST", path, body={"name": name, "schema": SCHEMA})

@@ -264,8 +264,8 @@ def test_a_table_names_files_of_import_sources_only(tables: Client) -> None:
     refused = tables("POST", path, body={"updates": [update]})
     assert error(refused) == (400, "BadRequestException")
     assert "does not exist" in refused.json()["error"]["message"]
-    own = f"{tables('GET', path).json()['metadata']['location'].rsplit('/', 3)[0]}/tables/x/y/a.stats"
-    update = {**update, "statistics": {**statistics, "statistics-path": own}}
+    inner_file = f"{tables('GET', path).json()['metadata']['location'].rsplit('/', 3)[0]}/tables/x/y/a.stats"
+    update = {**update, "statistics": {**statistics, "statistics-path": inner_file}}
     assert "not in the table's folder" in tables("POST", path, body={"updates": [update]}).json()["error"]["message"]
 
 

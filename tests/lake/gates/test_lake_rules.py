@@ -181,10 +181,10 @@ def setting(world: World, schedule: Callable[[int], None]) -> list[str]:
         schedule(number)
         return None
 
-    seen = Boundaries()
+    boundaries = Boundaries()
     with suppress(Died, PreconditionError):
-        Lake(FaultyTables(world.tables, fault, seen), world.objects, clock=world.clock).set_rules([GOLD])
-    return seen.seen
+        Lake(FaultyTables(world.tables, fault, boundaries), world.objects, clock=world.clock).set_rules([GOLD])
+    return boundaries.seen
 
 
 def guarded_lake() -> World:

@@ -303,8 +303,8 @@ class Session:
         self._histories.repository.commit_tables(self.side.branch, tables=(change,))
 
     def _expire(self, _: Operation, document: Document) -> None:
-        kept = {ref["snapshot-id"] for ref in document["refs"].values()}
-        expired = [part["snapshot-id"] for part in document["snapshots"] if part["snapshot-id"] not in kept]
+        named_ids = {ref["snapshot-id"] for ref in document["refs"].values()}
+        expired = [part["snapshot-id"] for part in document["snapshots"] if part["snapshot-id"] not in named_ids]
         if expired:
             self._update_metadata({"action": "remove-snapshots", "snapshot-ids": expired})
 
