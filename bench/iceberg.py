@@ -1,23 +1,22 @@
 """``python -m bench.iceberg``: PyIceberg on a branch without a server, beside its own ``SqlCatalog`` on SQLite, by turns in one
-process; merges of two appends to one table; and branches with many tables (:mod:`bench.many_tables`). Folders; times are those
-of a client that waits."""
+process; ``graveler serve`` beside Iceberg's reference server (:mod:`bench.reference_catalog`), which Maven fetches; merges of
+two appends to one table; and branches with many tables (:mod:`bench.many_tables`). Folders; times are those of a client that
+waits."""
 
 import argparse
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 
+from bench.catalog_calls import ROWS, TABLE, Bounds, paired_calls
 from bench.lines import Goal, Line, show, table
 from bench.many_tables import committers, many_files, many_tables
+from bench.reference_catalog import served_calls
 from graveler.lake.opening.folder import create_folder_lake
 
-ROWS = pa.table({"id": pa.array(range(100), pa.int64())})
-TABLE = "shop.orders"
 PEER = "SqlCatalog"
 
 
@@ -32,7 +31,11 @@ def main() -> None:
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="graveler-bench-") as temporary:
         folder = Path(temporary)
-        lines = [*calls(folder, arguments.repeat), *merges(folder, arguments.merges)]
+        lines = [
+            *calls(folder, arguments.repeat),
+            *served_calls(folder, arguments.repeat),
+            *merges(folder, arguments.merges),
+        ]
         lines += committers(folder, arguments.committers, 5)
         lines += many_tables(folder, arguments.tables, 20)
         lines += many_files(folder, arguments.files, 5)
@@ -40,33 +43,10 @@ def main() -> None:
 
 
 def calls(folder: Path, repeat: int) -> list[Line]:
-    """The calls of a catalog, by turns in both."""
+    """The calls of a catalog, by turns in the library and in the peer."""
     catalogs = {PEER: sql_catalog(folder), "graveler": lake_catalog(folder / "lake")}
-    tables = {}
-    for name, catalog in catalogs.items():
-        catalog.create_namespace("shop")
-        tables[name] = catalog.create_table(TABLE, ROWS.schema)
-    kinds: dict[str, tuple[Callable[[str, int], object], float]] = {
-        "load a table": (lambda name, _: catalogs[name].load_table(TABLE), 2),
-        "commit a property": (lambda name, number: set_property(catalogs[name], number), 2.5),
-        "create a table": (lambda name, number: catalogs[name].create_table(f"shop.t{number}", ROWS.schema), 2.5),
-        "append 100 rows": (lambda name, _: catalogs[name].load_table(TABLE).append(ROWS), 1.3),
-    }
-    lines = []
-    for kind, (call, goal) in kinds.items():
-        times: dict[str, list[float]] = {name: [] for name in catalogs}
-        for number in range(repeat + 3):
-            for name, seconds in times.items():
-                began = time.perf_counter()
-                call(name, number)
-                if number >= 3:
-                    seconds.append(time.perf_counter() - began)
-        ours, peer = median(times["graveler"]), median(times[PEER])
-        goals = (Goal(f"time ÷ {PEER}'s", ours / peer, goal),)
-        lines.append(Line(kind, show(ours), rate=f"{1 / ours:,.0f}", beside=f"{PEER}: {show(peer)}", goals=goals))
-    for catalog in catalogs.values():
-        catalog.close()
-    return lines
+    bounds = Bounds(load=2, commit=2.5, create=2.5, append=1.3)
+    return paired_calls(catalogs, PEER, bounds, repeat)
 
 
 def merges(folder: Path, number: int) -> list[Line]:
@@ -97,12 +77,6 @@ def merges(folder: Path, number: int) -> list[Line]:
             goals=(Goal("seconds", seconds, 0.1),),
         )
     ]
-
-
-def set_property(catalog: Catalog, number: int) -> None:
-    """Commit a property of a table that is loaded anew."""
-    with catalog.load_table(TABLE).transaction() as transaction:
-        transaction.set_properties({"number": str(number)})
 
 
 def sql_catalog(folder: Path) -> Catalog:
