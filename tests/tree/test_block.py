@@ -47,10 +47,13 @@ def by_us(blocks: list[Records]) -> bytes:
 
 
 def finished(made: Assembler, blocks: list[Records]) -> bytes:
-    data, layout = made.finish(
+    data, index = made.finish(
         sum(len(key) for keys, _ in blocks for key in keys), sum(len(value) for _, values in blocks for value in values)
     )
-    assert layout == Table(data).layout
+    table = Table(data)
+    unread = Table(data, index=index)
+    assert (unread.bounds, unread.layout, unread.label) == (table.bounds, table.layout, table.label)
+    assert (unread.checksums(), unread.measures()) == (table.checksums(), table.measures())
     return data
 
 

@@ -30,6 +30,7 @@ from graveler.tree.tree import Tree
 from graveler.tree.writer import TreeWriter, build
 from tests.support.trees import ALONE, CODEC, MemoryFiles, packed
 from tests.tree.support import LAW, same_tree
+from tests.tree.support import watched as watched_store
 
 SPLIT = SplitParameters(min_size=100_000, max_size=800_000, raggedness=1000)
 """Ranges of some 2,000 records, in 20 blocks."""
@@ -223,6 +224,19 @@ def test_a_change_that_changes_nothing_writes_nothing(watched: Watched) -> None:
     assert same_tree(apply(tree, again, SPLIT), tree)
     assert len(files.files) == before
     assert watched.patched == 0
+
+
+def test_a_range_that_changes_again_and_again_is_not_read_again() -> None:
+    files, store = watched_store()
+    tree = tree_of(store, dict.fromkeys(KEYS, 0))
+    apply(tree, [(KEYS[0], new(1))], SPLIT)
+    files.forget()
+    contents = dict.fromkeys(KEYS, 0)
+    for number in range(1, 10):
+        contents[KEYS[number]] = number
+        tree = apply(tree, [(KEYS[number], new(number))], SPLIT)
+    assert not files.read
+    assert same_tree(tree, tree_of(TreeStore(MemoryFiles(), ALONE), contents))
 
 
 def test_what_comes_back_is_not_written_again(watched: Watched) -> None:

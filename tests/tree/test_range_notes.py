@@ -107,22 +107,22 @@ def test_a_note_that_does_not_digest_to_the_name_is_none() -> None:
     ids = record_ids(KEYS, records)
     note = note_of(ids, records)
     range_id, second = sha256(ids).digest(), suffix(note.digests)
-    notes = RangeNotes(MemoryNotes())
+    notes = MemoryNotes()
     for name in ((range_id, second), (sha256(b"another").digest(), second), (range_id, b"another".ljust(16))):
-        notes.put(*name, note)
-        assert notes.get(*name) == (note if name == (range_id, second) else None)
-    assert notes.get(sha256(b"unknown").digest(), second) is None
+        RangeNotes(notes).put(*name, note)
+        assert RangeNotes(notes).get(*name) == (note if name == (range_id, second) else None)
+    assert RangeNotes(notes).get(sha256(b"unknown").digest(), second) is None
 
 
 def test_a_damaged_note_is_none(seed: int) -> None:
     """Whichever byte it is: also those that digest to nothing."""
     kept, random = CountingNotes(), Random(seed)
-    notes = RangeNotes(kept)
     records = [packed(n) for n in range(50)]
     ids = record_ids(KEYS[:50], records)
     note = note_of(ids, records)
     name = sha256(ids).digest(), suffix(note.digests)
-    notes.put(*name, note)
+    RangeNotes(kept).put(*name, note)
+    notes = RangeNotes(kept)  # of another process
     ((place, data),) = kept.written.items()
     for at in range(len(data)):
         kept.put(place, data[:at] + bytes([data[at] ^ random.randrange(1, 256)]) + data[at + 1 :])
@@ -130,6 +130,17 @@ def test_a_damaged_note_is_none(seed: int) -> None:
     for end in (0, 1, 15, 16, 17, len(data) - 1):
         kept.put(place, data[:end])
         assert notes.get(*name) is None
+
+
+def test_the_last_notes_that_a_process_made_need_not_be_read() -> None:
+    notes = RangeNotes(MemoryNotes(max_bytes=0))
+    names = []
+    for number in range(10):
+        records = [packed(number)] * 50
+        note = note_of(record_ids(KEYS[:50], records), records)
+        names.append((sha256(note.ids).digest(), suffix(note.digests)))
+        notes.put(*names[-1], note)
+    assert [notes.get(*name) is not None for name in names] == [False, False] + [True] * 8
 
 
 def test_memory_holds_what_was_used_last_and_no_more_than_it_may() -> None:

@@ -7,12 +7,15 @@ import pytest
 from graveler.errors import ForbiddenError, InvalidError, NotFoundError
 from graveler.lake.iceberg.catalog_errors import NamespaceNotFoundError, RelationExistsError, RelationNotFoundError
 from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.lake import Lake
+from graveler.lake.opening.lake_parts import TreeSettings
+from graveler.model import SplitParameters
 from graveler.requests.iceberg import Identifier, TableChange
 from graveler.table_format.table_metadata import encode_metadata
 from graveler.table_format.table_requirements import RequirementError
 from graveler.values.reserved_paths import TablePathError
 from tests.lake.iceberg.support import ORDERS, SCHEMA, keys, metadata, set_property, with_table
-from tests.lake.support import Before, World, put
+from tests.lake.support import NAME, Before, World, put
 
 OTHER = Identifier(("shop",), "other")
 
@@ -36,6 +39,19 @@ def test_what_is_staged_stays_staged() -> None:
     set_property(world, "a", "b")
     assert world.main.has_staged("main")
     assert world.main.stat("main", "a").size == 1
+
+
+def test_staged_changes_are_compared_with_a_tree_whose_files_are_written_at_the_same_time() -> None:
+    world = with_table(World(SplitParameters()))
+    put(world.main, {"0": "1"}, "main")
+    world.main.commit("main", "a path before those of tables")
+    put(world.main, {"1": "1"}, "main")
+    lake = Lake(world.tables, world.objects, clock=world.clock, trees=TreeSettings(writes_at_once=2))
+    lake.repository(NAME).commit_tables(
+        "main", tables=(TableChange(ORDERS, (), ({"action": "set-properties", "updates": {"a": "b"}},)),)
+    )
+    assert metadata(world)["properties"]["a"] == "b"
+    assert world.main.has_staged("main")
 
 
 def test_a_branch_copies_nothing_and_has_a_table_of_its_own() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from xxhash import xxh3_128, xxh3_128_digest
 
 from graveler.tree.block import BLOCK_SIZE, END_SIZE, SEQUENCE_SIZE, compress_block, encode, number
-from graveler.tree.sstable import Table, write_table
+from graveler.tree.sstable import Table, TableIndex, write_table
 from graveler.tree.tail import FORMAT_VERSION, PROPERTIES, Label, file_end, packed_handle, small_table, with_label
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Assembler:
         self.counts: list[int] = []
         self.bounds: list[bytes] = []
         """The keys of the blocks in the index."""
-        self.parts: list[bytes] = []
+        self.parts: list[bytes | memoryview] = []
         """The blocks as they are stored: one by one, except for those of :meth:`copy`."""
         self._extents: list[tuple[int, int]] = []
         self._end = 0
@@ -103,9 +103,9 @@ class Assembler:
         self._end += len(data)
         self.counts.append(records)
 
-    def finish(self, key_bytes: int, value_bytes: int, label: Label | None = None) -> tuple[bytes, bytes]:
-        """Return the file, and its ``layout`` as in :class:`graveler.tree.sstable.Table`. ``key_bytes`` and ``value_bytes`` are
-        the total lengths of all keys and of all packed bytes; ``label`` says which file it is."""
+    def finish(self, key_bytes: int, value_bytes: int, label: Label | None = None) -> tuple[bytes, TableIndex]:
+        """Return the file and its index. ``key_bytes`` and ``value_bytes`` are the total lengths of all keys and of all packed
+        bytes; ``label`` says which file it is."""
         records = sum(self.counts)
         index_block = self._index()
         index = compress_block(index_block)
@@ -123,9 +123,13 @@ class Assembler:
             }
         )
         position = self._end + len(index)
-        named = {PROPERTIES: packed_handle((position, len(properties) - END_SIZE))}
+        place = position, len(properties) - END_SIZE
+        named = {PROPERTIES: packed_handle(place)}
         end = file_end(position + len(properties), named, (self._end, len(index) - END_SIZE), label)
-        return b"".join([*self.parts, index, properties, end]), xxh3_128_digest(index_block)
+        layout = xxh3_128_digest(index_block)
+        return b"".join([*self.parts, index, properties, end]), TableIndex(
+            self.bounds, self._extents, layout, place, label
+        )
 
     def _index(self) -> bytes:
         """Return the index block. Its entries have no value length, and every one is a restart point."""
@@ -167,7 +171,7 @@ def even_parts(keys: Sequence[bytes], packed: Sequence[bytes], parts: int) -> It
         begin = end
 
 
-def _session(parts: Iterable[bytes]) -> bytes:
+def _session(parts: Iterable[bytes | memoryview]) -> bytes:
     """Return a digest of a file's parts in the form of a session ID: RocksDB's caches tell files apart by the session that wrote
     them."""
     hashed = xxh3_128()

@@ -46,7 +46,7 @@ class StoredBlocks(Struct, frozen=True):
         starts = [0]
         for bound in table.bounds:
             starts.append(bisect_right(lasts, bound, starts[-1]))
-        stored = [table.stored(number, number + 1)[0] for number in range(len(table))]
+        stored = [bytes(table.stored(number, number + 1)[0]) for number in range(len(table))]
         sizes = [_size(lasts[start:stop], packed[start:stop]) for start, stop in pairwise(starts)]
         return cls(stored, table.bounds, starts, sizes)
 
@@ -71,7 +71,7 @@ def unpacked(
     packed: list[bytes] = []
     blocks = StoredBlocks([], table.bounds, [0], [])
     for number in range(len(table)):
-        stored, _ = table.stored(number, number + 1)
+        stored = bytes(table.stored(number, number + 1)[0])
         same = numbers.get(stored[-CHECKSUM_SIZE:])
         if relative is not None and relative_blocks is not None and same is not None and stored_before[same] == stored:
             stored, size = stored_before[same], relative_blocks.sizes[same]
@@ -146,7 +146,8 @@ def assembled(
                 sizes.append(_size(lasts[begin:end], packed[begin:end]))
     key_bytes, value_bytes = map(sum, zip(*sizes, strict=True))
     data, _ = assembler.finish(key_bytes, value_bytes, label)
-    return data, StoredBlocks(assembler.parts, assembler.bounds, [0, *accumulate(assembler.counts)], sizes)
+    stored = [bytes(part) for part in assembler.parts]
+    return data, StoredBlocks(stored, assembler.bounds, [0, *accumulate(assembler.counts)], sizes)
 
 
 def _size(lasts: Sequence[bytes], packed: Sequence[bytes]) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from graveler.tree.range_notes import ID_BYTES, RangeNote
 from graveler.tree.record import IDENTITY_OVERHEAD, object_size, record_ids, same_identity, total_object_size
 from graveler.tree.splice import Splice, values_of
 from graveler.tree.split import cuts_after, is_candidate
-from graveler.tree.sstable import MalformedTableError, Records, Table
+from graveler.tree.sstable import MalformedTableError, Records, Table, TableIndex
 from graveler.tree.store import RANGES
 from graveler.tree.tail import Label
 from graveler.tree.tree import MAX_TOTAL, Tree
@@ -171,7 +171,7 @@ class Patch:
         ]
         self._value_bytes += sum(map(len, values)) - sum(map(len, old_values))
         self._total += total_object_size(values) - total_object_size(old_values)
-        self._blocks[number] = _Changed(self._count(number), splice.finish())
+        self._blocks[number] = _Changed(self._table.start(number + 1) - start, splice.finish())
         return True
 
     def _is_noted(self, position: int, key: bytes, packed: bytes) -> bool:
@@ -270,7 +270,7 @@ class Patch:
     def _spliced_digests(self) -> Iterator[bytes]:
         """Yield the digests of the new range's chunks: the old ones, except for chunks that an edit touches."""
         old_ends, ends = chunk_ends(self._note.ids), chunk_ends(self._ids)
-        starts = [0, *accumulate(self._count(block) for block in range(len(self._table)))]
+        starts = [0, *accumulate(self._counts())]
         old_done = done = 0
         """Number of chunks up to the end of the last finished edit."""
         shift = 0
@@ -296,11 +296,12 @@ class Patch:
                 yield chunk_digest(self._packed(starts, ends[chunk - 1] if chunk else 0, ends[chunk]))
         yield self._note.digests[old_done * DIGEST_BYTES :]
 
-    def _count(self, block: int) -> int:
-        """Return the number of records in a block in its new state."""
-        if block in self._blocks:
-            return self._blocks[block].count
-        return self._table.start(block + 1) - self._table.start(block)
+    def _counts(self) -> list[int]:
+        """Return the number of records in each block in its new state."""
+        counts = self._table.counts()
+        for number, block in self._blocks.items():
+            counts[number] = block.count
+        return counts
 
     def _packed(self, starts: Sequence[int], start: int, stop: int) -> list[bytes]:
         """Return the packed bytes of the new records ``start`` to ``stop``; ``starts`` are the positions where blocks begin
@@ -317,25 +318,26 @@ class Patch:
         """Return the packed bytes of a block's records in its new state."""
         return self._blocks[block].packed if block in self._blocks else self._table.read(block)[1]
 
-    def assemble(self) -> tuple[bytes, RangeNote]:
-        """Return the file, and its note."""
+    def assemble(self) -> tuple[bytes, TableIndex, RangeNote]:
+        """Return the file with its index, and its note."""
         assembler = Assembler()
         self._assemble(assembler)
         info = self.info
         key_bytes = info.size - IDENTITY_OVERHEAD * info.count
         value_bytes = self._table.value_bytes + self._value_bytes
-        data, layout = assembler.finish(key_bytes, value_bytes, Label.of(RANGES, info.name))
+        data, index = assembler.finish(key_bytes, value_bytes, Label.of(RANGES, info.name))
         note = self._note
         slack = max(0, note.slack - self._added) if note.split == self._split else 0
-        return data, RangeNote(self._ids, self._digests, layout, assembler.counts, self._split, slack)
+        return data, index, RangeNote(self._ids, self._digests, index.layout, assembler.counts, self._split, slack)
 
     def _assemble(self, assembler: Assembler) -> None:
         blocks = len(self._table)
+        counts = self._table.counts()
         copied = 0
         for number in sorted(self._blocks):
             if number < copied:  # it was joined with the one before
                 continue
-            self._copy(assembler, copied, number)
+            self._copy(assembler, copied, number, counts)
             block = self._blocks[number]
             copied = number + 1
             while len(block.encoded) < _SMALLEST and block.count and copied < blocks:
@@ -345,11 +347,11 @@ class Patch:
                 copied += 1
             if block.count:  # what lies up to the old bound was changed here, so the next block is behind it
                 _add(assembler, block, self._table.bounds[copied - 1])
-        self._copy(assembler, copied, blocks)
+        self._copy(assembler, copied, blocks, counts)
 
-    def _copy(self, assembler: Assembler, start: int, stop: int) -> None:
+    def _copy(self, assembler: Assembler, start: int, stop: int, counts: Sequence[int]) -> None:
         if start < stop:
-            assembler.copy(self._table, start, stop, [self._count(block) for block in range(start, stop)])
+            assembler.copy(self._table, start, stop, counts[start:stop])
 
 
 def _add(assembler: Assembler, block: _Changed, bound: bytes) -> None:

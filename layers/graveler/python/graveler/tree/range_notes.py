@@ -21,6 +21,7 @@ from graveler.tree.range_name import suffix
 ID_BYTES: Final = 32
 """Size of a record ID in bytes."""
 _CHECKSUM_BYTES: Final = 16
+_RECENT: Final = 8
 
 
 class Notes(Protocol):
@@ -95,18 +96,24 @@ _decode = msgspec.msgpack.Decoder(RangeNote).decode
 
 
 class RangeNotes:
-    """Notes on ranges, as far as ``notes`` remember them."""
+    """Notes on ranges, as far as ``notes`` remember them. The last few that this process made are kept as they are."""
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
+        self._recent: OrderedDict[str, RangeNote] = OrderedDict()
+        self._lock = new_lock()
         self.kept = not isinstance(notes, NoNotes)
         """False if making notes is pointless."""
         self.shared = self.kept and not isinstance(notes, MemoryNotes)
         """True if other processes may find the notes."""
 
     def get(self, range_id: bytes, name_suffix: bytes) -> RangeNote | None:
-        """Return the note on the range with this ID and second part of its name, or None. Verified: 25 ns a record."""
-        data = self.notes.get(_name(range_id, name_suffix))
+        """Return the note on the range with this ID and second part of its name, or None. Verified: 25 ns a record, unless this
+        process made it lately."""
+        name = _name(range_id, name_suffix)
+        if (recent := self._recent.get(name)) is not None:
+            return recent
+        data = self.notes.get(name)
         if data is None or xxh3_128_digest(data[_CHECKSUM_BYTES:]) != data[:_CHECKSUM_BYTES]:
             return None
         try:
@@ -118,7 +125,13 @@ class RangeNotes:
     def put(self, range_id: bytes, name_suffix: bytes, note: RangeNote) -> None:
         """Remember this note on a range."""
         data = _encode(note)
-        self.notes.put(_name(range_id, name_suffix), xxh3_128_digest(data) + data)
+        name = _name(range_id, name_suffix)
+        self.notes.put(name, xxh3_128_digest(data) + data)
+        with self._lock:
+            self._recent[name] = note
+            self._recent.move_to_end(name)
+            if len(self._recent) > _RECENT:
+                self._recent.popitem(last=False)
 
     def record_ids(self, metarange_id: bytes) -> bytes | None:
         """Return the record IDs of the metarange with this ID, or None. They digest to it: 30 ns a range."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, count, pairwise
 from struct import error as StructError  # noqa: N812
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from xxhash import xxh3_128_digest
 from zstandard import ZstdError
@@ -44,14 +44,23 @@ from graveler.tree.block import (
     verify,
 )
 from graveler.tree.lookup_cache import BlockCache, CachedBlock
-from graveler.tree.tail import FORMAT_VERSION, LABEL, PROPERTIES, Label, footer, read_handle, read_label
+from graveler.tree.tail import FORMAT_VERSION, LABEL, PROPERTIES, Handle, Label, footer, read_handle, read_label
 
 if TYPE_CHECKING:
     from rocksdict import Options
 
     from graveler.tree.runtime import Scratch
 
-__all__ = ["BLOCK_SIZE", "ClosedTable", "MalformedTableError", "OtherFileError", "Records", "Table", "write_table"]
+__all__ = [
+    "BLOCK_SIZE",
+    "ClosedTable",
+    "MalformedTableError",
+    "OtherFileError",
+    "Records",
+    "Table",
+    "TableIndex",
+    "write_table",
+]
 
 _WINDOW_BITS: Final = -14
 """RocksDB's own default; zstd does not use it."""
@@ -104,6 +113,17 @@ def write_table(keys: Sequence[bytes], packed: Sequence[bytes], scratch: "Scratc
 
 
 _table_numbers = count()
+
+
+class TableIndex(NamedTuple):
+    """The index of a file: bounds and handles of its blocks, its ``layout`` and ``label`` as in :class:`Table`, and the handle of
+    its properties."""
+
+    bounds: list[bytes]
+    handles: list[Handle]
+    layout: bytes
+    properties: Handle
+    label: Label | None
 
 
 class Lookups:
@@ -225,40 +245,22 @@ class Lookups:
 class Table(Lookups):
     """One open file. Immutable, and safe to share between threads.
 
-    ``data`` is the whole file; :class:`MalformedTableError` if it is not one, or if any block fails its checksum. ``cache`` keeps
-    blocks that :meth:`get` has looked into. ``bounds`` has for each block a key that is not below its last one, and below the
+    ``data`` is the whole file; :class:`MalformedTableError` if it is not one, or if any block fails its checksum. ``index`` is
+    passed by the file's own writer: then there is nothing to parse or to verify. ``cache`` keeps blocks that :meth:`get` has
+    looked into. ``bounds`` has for each block a key that is not below its last one, and below the
     next block's first. ``layout`` is a digest of the index: files whose records are cut into blocks differently have different
     ones. ``label`` identifies the file; None for files written before labels existed.
     """
 
     __slots__ = ("_data", "_properties", "_starts", "label", "layout")
 
-    def __init__(self, data: bytes, cache: BlockCache | None = None) -> None:
+    def __init__(self, data: bytes, cache: BlockCache | None = None, index: TableIndex | None = None) -> None:
         self._data = data
         self._cache = cache
         self._number = next(_table_numbers)
         self._starts: list[int] = []
-        self._properties = (0, 0)
-        self.label: Label | None = None
         self._lasts = {}
-        try:
-            metaindex, index = footer(data)
-            verify(data, *metaindex)
-            for name, value in zip(*entries(decompress_block(data, *metaindex), 0), strict=True):
-                handle, _ = read_handle(value, 0)
-                verify(data, *handle)
-                if name == PROPERTIES:
-                    self._properties = handle
-                elif name == LABEL:
-                    self.label = read_label(data, handle)
-            verify(data, *index)
-            contents = decompress_block(data, *index)
-            self.bounds, self._handles = index_entries(contents)
-            for handle in self._handles:
-                verify(data, *handle)
-        except (IndexError, StructError, ValueError) as error:
-            raise MalformedTableError(str(error) or type(error).__name__) from None
-        self.layout = xxh3_128_digest(contents)
+        self.bounds, self._handles, self.layout, self._properties, self.label = index or _verified_index(data)
 
     def raw(self, number: int) -> bytes:
         """Return a block as it is in the file, compressed. Equal raw blocks hold equal records."""
@@ -270,13 +272,13 @@ class Table(Lookups):
         data = self._data
         return [data[offset + size + 1 : offset + size + END_SIZE] for offset, size in self._handles]
 
-    def stored(self, start: int, stop: int) -> tuple[bytes, list[tuple[int, int]]]:
+    def stored(self, start: int, stop: int) -> tuple[memoryview, list[Handle]]:
         """Return the blocks from ``start`` up to, not including, ``stop`` as they are in the file, checksums included; and each
         block's offset in these bytes and its size, without its trailer."""
         begin = self._handles[start][0]
         last, size = self._handles[stop - 1]
         extents = [(offset - begin, size) for offset, size in self._handles[start:stop]]
-        return self._data[begin : last + size + END_SIZE], extents
+        return memoryview(self._data)[begin : last + size + END_SIZE], extents
 
     def start(self, number: int) -> int:
         """Return the number of records before block ``number``. The first call decompresses all blocks (0.1 µs a record), unless
@@ -288,6 +290,11 @@ class Table(Lookups):
                 raise MalformedTableError(str(error)) from None
             self._starts = list(accumulate(counts, initial=0))
         return self._starts[number]
+
+    def counts(self) -> list[int]:
+        """Return the number of records in each block. Cost as of :meth:`start`."""
+        self.start(0)
+        return [stop - start for start, stop in pairwise(self._starts)]
 
     def set_counts(self, layout: bytes, counts: Sequence[int]) -> None:
         """Set the number of records in each block, for a file of this layout. Ignored if this file has another layout."""
@@ -377,6 +384,29 @@ class Table(Lookups):
 
     def _block(self, number: int) -> bytes:
         return decompress_block(self._data, *self._handles[number])
+
+
+def _verified_index(data: bytes) -> TableIndex:
+    """Return the index of a file whose checksums all hold. :class:`MalformedTableError`."""
+    properties, label = (0, 0), None
+    try:
+        metaindex, index = footer(data)
+        verify(data, *metaindex)
+        for name, value in zip(*entries(decompress_block(data, *metaindex), 0), strict=True):
+            handle, _ = read_handle(value, 0)
+            verify(data, *handle)
+            if name == PROPERTIES:
+                properties = handle
+            elif name == LABEL:
+                label = read_label(data, handle)
+        verify(data, *index)
+        contents = decompress_block(data, *index)
+        bounds, handles = index_entries(contents)
+        for handle in handles:
+            verify(data, *handle)
+    except (IndexError, StructError, ValueError) as error:
+        raise MalformedTableError(str(error) or type(error).__name__) from None
+    return TableIndex(bounds, handles, xxh3_128_digest(contents), properties, label)
 
 
 class ClosedTable(Lookups):

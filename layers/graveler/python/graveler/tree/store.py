@@ -14,7 +14,7 @@ from graveler.errors import DamagedFileError, GravelerError, NotFoundError
 from graveler.system.forks import new_lock
 from graveler.tree.lookup_cache import BlockCache, RecordCache
 from graveler.tree.range_notes import MemoryNotes, Notes, RangeNotes
-from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table
+from graveler.tree.sstable import ClosedTable, Lookups, MalformedTableError, OtherFileError, Table, TableIndex
 from graveler.tree.tail import Label
 
 if TYPE_CHECKING:
@@ -263,14 +263,21 @@ class TreeStore:
                 return coming.result()
         return self._fetched(name, expected)
 
+    def keep_open(self, name: str, data: bytes, index: TableIndex) -> None:
+        """Keep a range open that was just written. No request."""
+        self._keep_open(name, Table(data, self._blocks, index))
+
     def _fetched(self, name: str, expected: Expected | None) -> Table:
         table = self.read(RANGES, name, expected)
+        self._keep_open(name, table)
+        return table
+
+    def _keep_open(self, name: str, table: Table) -> None:
         with self._lock:
             if name not in self._open:
                 self._open[name] = table
                 self._open_bytes += table.size
                 self._close_some()
-        return table
 
     def read(self, kind: str, name: str, expected: Expected | None) -> Table:
         """Return the file's table, for a caller that keeps what it needs of it: the file is not kept open. One request. Errors as

@@ -189,8 +189,9 @@ class TreeWriter:
             raise _not_in_order(self._tree.lasts[-1], info.first)
         description = info.pack()
         if description != tree.packed[number] and not self._is_known(info.last, description):
-            data, note = patch.assemble()
+            data, index, note = patch.assemble()
             self._writes.put(RANGES, info.name, data)
+            self._store.keep_open(info.name, data, index)  # a range that changes often changes again
             self._store.notes.put(info.id, info.suffix, note)
         self._tree.lasts.append(info.last)
         self._tree.packed.append(description)

@@ -60,10 +60,10 @@ class Landing(msgspec.Struct, frozen=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A tree built on a head. ``merged`` are parents besides the head; ``required_commits`` are commits that were built on and
-    that no branch is known to hold, so they must not have expired. ``cuts`` are the tree's split parameters, if they are not the
-    head's. ``durable`` are metaranges that need not be written if the tree turns out to be one of them: those of the head and of
-    ``required_commits``. ``source`` and ``base`` are those of a merge."""
+    """A tree built on a head, which may be unsettled. ``merged`` are parents besides the head; ``required_commits`` are commits
+    that were built on and that no branch is known to hold, so they must not have expired. ``cuts`` are the tree's split
+    parameters, if they are not the head's. ``durable`` are metaranges that need not be written if the tree turns out to be one of
+    them: those of the head and of ``required_commits``. ``source`` and ``base`` are those of a merge."""
 
     tree: Tree
     merged: Sequence[Commit] = ()
@@ -160,6 +160,7 @@ def _land_in_turn(
             return done
         draft = build(head, before)
         if staged is Staging.CHANGES:
+            draft.tree.settle()
             expect_apart(repository, state, before, draft.tree, landing.doing, landing.replaced)
         commit = _commit(repository, landing, head, draft, _saved(repository, draft), operation)
         publication = _publication(landing, numbered, commit, turn.release_writes())

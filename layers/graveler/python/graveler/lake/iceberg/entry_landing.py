@@ -48,7 +48,7 @@ def land_entries(
 
     def build(head: Commit, before: Tree) -> Draft:
         changes = by_head.pop(head.id) if head.id in by_head else change(head, before)
-        tree = apply(before, sorted(changes.items()), split_of(head, repository.split))
+        tree = apply(before, sorted(changes.items()), split_of(head, repository.split), settle=False)
         if tree.id() == before.id():
             raise _UnchangedError(head)
         return Draft(tree)
