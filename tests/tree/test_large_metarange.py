@@ -299,7 +299,7 @@ def test_what_is_damaged_is_told_by_a_lookup_as_by_whoever_reads_all(damage: str
     table = Table(bytes(whole))
     by_length: dict[int, bytes] = {}
     for number in range(len(table)):
-        block, _ = table.stored(number, number + 1)
+        block = bytes(table.stored(number, number + 1)[0])
         if (same_length := by_length.setdefault(len(block), block)) != block:
             key = next(key for key in contents if bisect_left(table.bounds, key) == number)
             begin = bytes(whole).index(block)

@@ -59,9 +59,14 @@ def keys(world: World, ref: str = "main") -> list[str]:
 
 
 def appended(
-    parts: RepositoryParts, document: dict[str, Any], *paths: str, size: int = 4, snapshot_id: int = 0
+    parts: RepositoryParts,
+    document: dict[str, Any],
+    *paths: str,
+    size: int = 4,
+    snapshot_id: int = 0,
+    number_of_manifests: int = 1,
 ) -> TableChange:
-    """Write manifest and list of a snapshot that adds data files (``paths`` in the table's folder, already written), as a client
+    """Write manifests and list of a snapshot that adds data files (``paths`` in the table's folder, already written), as a client
     does, and return the change that commits it."""
     location, parent = document["location"], document.get("current-snapshot-id")
     snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in document.get("snapshots", ())}
@@ -76,25 +81,28 @@ def appended(
         "sequence_number": None,
         "file_sequence_number": None,
     }
-    manifest_location = f"{location}/metadata/{snapshot_id}-m0.avro"
-    contents, manifest = write_manifest(
-        [entry_from(added | {"data_file": file}, 0) for file in files],
-        manifest_location,
-        schema=document["schemas"][0],
-        spec=document["partition-specs"][0],
-        format_version=2,
-        content=0,
-        snapshot_id=snapshot_id,
-        sequence_number=number,
-    )
+    new_manifests = []
+    for manifest_number in range(number_of_manifests):
+        manifest_location = f"{location}/metadata/{snapshot_id}-m{manifest_number}.avro"
+        contents, manifest = write_manifest(
+            [entry_from(added | {"data_file": file}, 0) for file in files[manifest_number::number_of_manifests]],
+            manifest_location,
+            schema=document["schemas"][0],
+            spec=document["partition-specs"][0],
+            format_version=2,
+            content=0,
+            snapshot_id=snapshot_id,
+            sequence_number=number,
+        )
+        parts.objects.put(_key(parts, manifest_location), contents)
+        new_manifests.append(manifest)
     before = snapshots.get(parent)
     manifests = [] if before is None else manifests_of(before, lambda name: parts.objects.get(_key(parts, name)))
     list_location = f"{location}/metadata/snap-{snapshot_id}.avro"
-    parts.objects.put(_key(parts, manifest_location), contents)
     parts.objects.put(
         _key(parts, list_location),
         write_manifest_list(
-            [*manifests, manifest],
+            [*manifests, *new_manifests],
             format_version=2,
             snapshot_id=snapshot_id,
             parent_snapshot_id=None if before is None else parent,

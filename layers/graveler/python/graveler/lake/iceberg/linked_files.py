@@ -35,12 +35,13 @@ _DAY: Final = 86_400
 
 
 class NamedFile(Struct, frozen=True):
-    """A file that a table's metadata names: its location, and its size in bytes where the metadata states it. A file that is
-    ``held`` is the metadata file of a table at a commit that this one builds on, so it may be old."""
+    """A file that a table's metadata names: its location, and its size in bytes where the metadata states it. A file with an
+    ``entry`` is the metadata file of the table at a commit that this one builds on: that entry describes it, and it may be
+    old."""
 
     location: str
     size: int | None = None
-    held: bool = False
+    entry: ObjectEntry | None = None
 
 
 PlacedFiles: TypeAlias = Mapping[bytes, tuple[str, NamedFile]]
@@ -102,20 +103,25 @@ def links(
     """Return the records that link files of a table, without those that the tree has. ``sources`` are trees of commits that this
     one builds on besides: their links are taken over.
 
-    Each other file is looked at: it must exist, have the size that the metadata states, and not be older than half of its grace
-    period, since a collector that has found it in no commit may be about to remove it. It must lie in the table's folder, or
-    where ``expect_source`` lets it. One object request for each, 32 at a time on S3. :class:`InvalidError`, and what
-    ``expect_source`` raises.
+    A file with an entry needs no request. Each other file is looked at: it must exist, have the size that the metadata states,
+    and not be older than half of its grace period, since a collector that has found it in no commit may be about to remove it. It
+    must lie in the table's folder, or where ``expect_source`` lets it. One object request for each, 32 at a time on S3.
+    :class:`InvalidError`, and what ``expect_source`` raises.
     """
     keys = _without_links(tree, sorted(named))
-    source_links: dict[bytes, bytes] = {}
+    records: dict[bytes, bytes] = {}
     for source in sources:
         packed_links = zip(keys, source.get_many(keys), strict=True)
-        source_links |= {key: packed for key, packed in packed_links if packed is not None}
-        keys = [key for key in keys if key not in source_links]
-    new = [(key, *named[key]) for key in keys]
+        records |= {key: packed for key, packed in packed_links if packed is not None}
+        keys = [key for key in keys if key not in records]
+    for key in keys:
+        entry = named[key][1].entry
+        if entry is not None:
+            link = ObjectEntry(key.decode(), entry.address, entry.size, entry.checksum, entry.mtime)
+            records[key] = repository.pack(link)
+    new = [(key, *named[key]) for key in keys if key not in records]
     located = [_located(repository, folder, address, expect_source) for _, address, _ in new]
-    return source_links | {
+    return records | {
         key: _record(repository, key, address, file, stored)
         for (key, address, file), stored in zip(new, _look_at(located), strict=True)
     }
@@ -183,7 +189,7 @@ def _record(
             f"the table's metadata states {file.size:,} bytes for {file.location!r}, which has {stored.size:,}; write it again"
         )
     path = address.removeprefix(root_of(repository))
-    if path != address and not file.held:
+    if path != address:
         _expect_young(repository, file, stored)
     physical = address if path == address else f"{repository.namespace}{path}"
     return repository.pack(ObjectEntry(key.decode(), physical, stored.size, stored.etag, int(stored.modified)))

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from graveler.errors import InvalidError
 from graveler.lake.context import Context
 from graveler.lake.iceberg.catalog_errors import (
@@ -75,9 +77,9 @@ def set_namespace_properties(repository: RepositoryParts, request: SetNamespaceP
         packed = tree.get(key)
         if packed is None:
             raise NamespaceNotFoundError(name, branch)
-        properties = repository.codec.decode(key, packed).metadata
-        rest = {field: text for field, text in properties.items() if field not in request.removals}
-        return {key: _packed(repository, namespace, {**rest, **request.updates})}
+        entry = repository.codec.decode(key, packed)
+        rest = {field: text for field, text in entry.metadata.items() if field not in request.removals}
+        return {key: repository.pack(replace(entry, metadata={**rest, **request.updates}))}
 
     info = described(request.info, f"Change properties of namespace {name}", namespace=name)
     return land_entries(repository, branch, request, info, context, change)

@@ -59,7 +59,7 @@ def write_state(
     path = links_folder(table, uuid, entry)
     files = _new_files(repository, folder, before, after)
     if entry is not None:
-        files.append(NamedFile(location_of(repository, entry), entry.size, held=True))
+        files.append(NamedFile(location_of(repository, entry), entry.size, entry))
     named = placed_files(folder, path, files)
     new_links = links(repository, tree, folder, named, expect_source)
 

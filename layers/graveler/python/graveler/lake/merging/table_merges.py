@@ -245,13 +245,10 @@ class TableMerges:
                 file = folder.key_of(location)
                 assert file is not None
                 put_once(repository, file, data)
-            held = {
-                location_of(repository, repository.codec.decode(side, record))
-                for side, record in records[1:]
-                if record is not None
-            }
+            entries = [repository.codec.decode(side, record) for side, record in records[1:] if record is not None]
+            by_location = {location_of(repository, side_entry): side_entry for side_entry in entries}
             log = [
-                NamedFile(state["metadata-file"], held=state["metadata-file"] in held)
+                NamedFile(state["metadata-file"], entry=by_location.get(state["metadata-file"]))
                 for state in result.metadata.get("metadata-log", ())
             ]
             files = [*map(NamedFile, result.reached), *log]
