@@ -2825,6 +2825,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         "elif False and (removed := list(removing.overlapping(partition))):",
         "table_format/test_merge_semantics.py::test_a_row_that_the_destination_deleted_is_not_replaced_by_the_source",
     ),
+    Mutation(
+        "tables",
+        "a file that another manifest has stays linked when a snapshot expires",
+        "table_format/dropped_files.py",
+        "            files.discard(live)",
+        "            pass",
+        "table_format/test_dropped_files.py::test_a_file_that_is_live_in_another_manifest_is_not_dropped",
+    ),
+    Mutation(
+        "tables",
+        "a table that is not as an expiry saw it is looked at again",
+        "sdk/iceberg_tables.py",
+        "TableChange(parse_table(name), _requirements(metadata), tuple(expired.updates))",
+        "TableChange(parse_table(name), (), tuple(expired.updates))",
+        "lake/iceberg/test_expiry.py::test_expire_looks_again_if_the_table_changed_meanwhile",
+    ),
 ]
 
 

@@ -239,6 +239,7 @@ ARGUMENTS: Final[Mapping[tuple[str, ...], str]] = {
     ("status", "post"): "lakefs://lake/main dbt success",
     ("status", "show"): "lakefs://lake/main",
     ("table", "check"): "lakefs://lake/main shop.orders",
+    ("table", "expire"): "lakefs://lake/main shop.orders",
     ("table", "history"): "lakefs://lake/main shop.orders",
     ("table", "ls"): "lakefs://lake/main",
     ("table", "show"): "lakefs://lake/main shop.orders",

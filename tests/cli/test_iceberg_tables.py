@@ -1,4 +1,4 @@
-"""Iceberg tables on the command line: their list, their history by commits, a check, and their differences."""
+"""Iceberg tables on the command line: their list, history by commits, check and expiry, and their differences."""
 
 import os
 from pathlib import Path
@@ -104,6 +104,39 @@ def test_a_commit_has_all_snapshots_of_a_transaction() -> None:
         transaction.append(rows(5))
         transaction.append(rows(6))
     assert [len(version["snapshots"]) for version in history()] == [2, 1, 0]
+
+
+@pytest.mark.usefixtures("orders")
+def test_old_snapshots_are_removed_from_a_table() -> None:
+    append("main", 4)
+    append("main", 5)
+    assert done("table", "expire", MAIN, "shop.orders").out == "nothing has expired\n"
+    options = ("--older-than", "@4000000000", "--keep-last", "2")
+    foreseen = done("table", "expire", MAIN, "shop.orders", *options, "--dry-run")
+    assert foreseen.out.splitlines()[-1] == "would remove 1 snapshot"
+    assert len(history()) == 4
+    expired = done("table", "expire", MAIN, "shop.orders", *options, "--json").json
+    (snapshot,) = expired["snapshots"]
+    assert (expired["refs"], expired["dry_run"]) == ([], False)
+    assert done("log", MAIN, "-n", "1", "--json").json["id"] == expired["commit"]["id"]
+    shown = done("table", "show", MAIN, "shop.orders", "--json").json
+    assert (shown["rows"], len(shown["metadata"]["snapshots"])) == (4, 2)
+    assert snapshot["snapshot-id"] not in {entry["snapshot-id"] for entry in shown["metadata"]["snapshots"]}
+    assert done("table", "check", MAIN, "shop.orders").out == "nothing is wrong\n"
+    removed = done("table", "expire", MAIN, "shop.orders", "--older-than", "@4000000000")
+    assert removed.out.splitlines()[-1].startswith("removed 1 snapshot: ")
+    assert sorted(catalog().load_table("shop.orders").scan().to_arrow()["id"].to_pylist()) == [1, 2, 4, 5]
+    assert sorted(catalog("main~1").load_table("shop.orders").scan().to_arrow()["id"].to_pylist()) == [1, 2, 4, 5]
+
+
+@pytest.mark.usefixtures("orders")
+def test_only_a_branch_expires_and_only_a_time_is_one() -> None:
+    refused = run("table", "expire", "lakefs://lake/main~1", "shop.orders")
+    assert (refused.code, "is no branch, and only a branch can change" in refused.err) == (ExitCode.INVALID, True)
+    refused = run("table", "expire", MAIN, "shop.orders", "--older-than", "soon")
+    assert (refused.code, "--older-than 'soon' is not a time" in refused.err) == (ExitCode.INVALID, True)
+    refused = run("table", "expire", MAIN, "shop.none")
+    assert (refused.code, "has no table shop.none" in refused.err) == (ExitCode.NOT_FOUND, True)
 
 
 @pytest.mark.usefixtures("orders")

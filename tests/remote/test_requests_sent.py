@@ -39,7 +39,7 @@ from graveler.model import (
 from graveler.operations.store import OperationState
 from graveler.remote.connection import Connection
 from graveler.remote.repository import RemoteRepository, runs_remotely
-from graveler.requests import committing, importing, merging, pulls, refs, setting_changes, staging, statuses
+from graveler.requests import committing, iceberg, importing, merging, pulls, refs, setting_changes, staging, statuses
 from graveler.requests.base import CommitInfo, Gated, Request
 from graveler.requests.exporting import Export
 from graveler.requests.fields import fields_of
@@ -65,6 +65,11 @@ GOLDEN: Final = Path(__file__).resolve().parents[1] / "golden" / "http" / "reque
 
 ID = CommitID("c" * 64)
 PARENT = CommitID("d" * 64)
+CHANGE = iceberg.TableChange(
+    iceberg.Identifier(("s", "é"), "t"),
+    ({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7},),
+    ({"action": "remove-snapshots", "snapshot-ids": [7]},),
+)
 INFO = CommitInfo("why é", "me", {"k": "v"}, None, "request-1")
 DATED = msgspec.structs.replace(INFO, created=7)
 STRATEGIES = MergeStrategies(MergeStrategy.DEST_WINS, (("a/", MergeStrategy.SOURCE_WINS),))
@@ -100,6 +105,7 @@ VERBS: Final[list[tuple[Request[Any], dict[str, Any]]]] = [
         statuses.RunChecks(ref="a/r~1", branch="b"),
         {"base": "c", "checks": ("keep",), "definitions": {"keep": {"kind": "no-deletes"}}},
     ),
+    (iceberg.CommitTables(branch="b", tables=(CHANGE,)), {"info": INFO}),
     (committing.Commit(branch="b"), {"info": DATED, "allow_empty": True, "force": True}),
     (
         committing.CommitMetarange(branch="b", metarange=MetarangeName("m")),
@@ -389,6 +395,7 @@ def server(script: Scripted) -> Callable[[Asked], Reply]:
         ("POST .*/import(/listing)?(/dry-run)?", 202, imports.ImportCreationResponse("op")),
         ("GET .*/import", 200, imports.ImportStatus(True, "", 1, commit=COMMIT, changes=changes)),
         ("GET repo/operations/op", 200, operation),
+        ("POST .*/transactions/commit", 204, ""),
         ("POST .*", 201, COMMIT),
         ("(PUT|DELETE) .*", 204, ""),
     ]

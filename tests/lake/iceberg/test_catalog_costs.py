@@ -171,3 +171,19 @@ def test_a_merge_of_two_appends_opens_the_manifests_that_differ(number: int) -> 
     assert len(opened) == 2
     assert client.objects.calls["get"] < 20
     assert client.tables.calls["transact"] == 1
+
+
+def expire(numbers: list[int]) -> TableChange:
+    return TableChange(ORDERS, (), ({"action": "remove-snapshots", "snapshot-ids": numbers},))
+
+
+@pytest.mark.parametrize("number", [2, 20])
+def test_an_expiry_reads_the_lists_and_no_manifest_that_a_remaining_snapshot_has(number: int) -> None:
+    world = in_one_range()
+    for file in range(number):
+        append(world, f"data/{file}")
+    numbers = [snapshot["snapshot-id"] for snapshot in metadata(world)["snapshots"]]
+    client = warmed(world)
+    client.repository.commit_tables("main", tables=(expire(numbers[:-1]),))
+    assert client.objects.calls["get"] == number
+    assert client.objects.calls["put"] == 4

@@ -61,6 +61,21 @@ def set_properties(lake: Lake) -> None:
     lake.repository(NAME).commit_tables("main", tables=changes)
 
 
+def with_a_snapshot(lake: Lake, scene: Scene, model: Model) -> None:
+    """Main has appended a file."""
+    with_tables(lake, scene, model)
+    append(lake, "main", "a", 7)
+    main_of(model).commit("Change table shop.orders", {ENTRY: "a"})
+
+
+def remove_snapshot(lake: Lake) -> None:
+    updates = (
+        {"action": "remove-snapshot-ref", "ref-name": "main"},
+        {"action": "remove-snapshots", "snapshot-ids": [7]},
+    )
+    lake.repository(NAME).commit_tables("main", tables=(TableChange(ORDERS, (), updates),))
+
+
 CASES: Final[tuple[Case, ...]] = (
     Case(
         "append to a table",
@@ -92,6 +107,12 @@ CASES: Final[tuple[Case, ...]] = (
         lambda model: main_of(model).commit("Drop table shop.orders", {ENTRY: None}),
         with_tables,
         again=(RelationNotFoundError,),
+    ),
+    Case(
+        "expiry of a table's snapshot",
+        lambda lake, _: remove_snapshot(lake),
+        lambda model: main_of(model).commit("Change table shop.orders", {ENTRY: ""}),
+        with_a_snapshot,
     ),
     Case(
         "merge of two appends to a table",

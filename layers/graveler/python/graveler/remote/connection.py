@@ -8,7 +8,7 @@ those that create something carry an ``Idempotency-Key``, so the server performs
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from random import uniform
 from secrets import token_hex
 from typing import Any, Final, Protocol, TypeVar
@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 import urllib3
+from msgspec import Struct
 from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, ProxyError, SSLError
 from urllib3.util import Timeout, make_headers
 
@@ -38,6 +39,8 @@ PAGE: Final = 1000
 """Results per page, and the number of objects that one request may name."""
 
 _BASE: Final = "/api/v1"
+CATALOG: Final = "/iceberg/v1"
+"""The path of the catalog of Iceberg tables, for :meth:`Connection.call`."""
 _REPEATED: Final = frozenset((429, 502, 503, 504))
 _GATEWAYS: Final = frozenset((502, 504))
 """Statuses of a gateway that does not know what the server behind it did."""
@@ -191,13 +194,14 @@ class Connection:
         key: str = "",
         passing: Sequence[int] = (),
         seconds: float = SILENCE,
+        base: str = _BASE,
     ) -> Response:
-        """Send one request and return its response. ``path`` holds the segments below ``/api/v1``, ``document`` becomes the JSON
+        """Send one request and return its response. ``path`` holds the segments below ``base``, ``document`` becomes the JSON
         body; a POST carries the Idempotency-Key ``key``, or a random one. A status of 400 or above is raised as its error
         (:func:`graveler.remote.error_responses.refusal`), unless ``passing`` has the status. ``seconds`` limits how long the
         server may stay silent. :class:`UnavailableError` without a response."""
         target = "/".join(quote(segment, safe="") for segment in path)
-        doing = f"{method} {self.shown_url}{_BASE}/{target}"
+        doing = f"{method} {self.shown_url}{base}/{target}"
         all_headers = {**self._headers, **(headers or {})}
         body: bytes | None = None
         if document is not None:
@@ -205,7 +209,7 @@ class Connection:
             all_headers["content-type"] = "application/json"
         if method == "POST":
             all_headers["idempotency-key"] = key or token_hex(16)
-        url = f"{self.url}{_BASE}/{target}{_encoded(query)}"
+        url = f"{self.url}{base}/{target}{_encoded(query)}"
         if self._session is not None:
             all_headers["authorization"] = self._session.authorization()
         response = self._send(method, url, body, all_headers, doing, seconds)
@@ -414,7 +418,19 @@ def _encoded(query: Query | None) -> str:
     return f"?{urlencode(pairs, quote_via=quote)}" if pairs else ""
 
 
+class _CatalogWords(Struct):
+    message: str
+
+
+class _CatalogError(Struct):
+    """An error as Iceberg's REST catalog protocol has it."""
+
+    error: _CatalogWords
+
+
 def _error_of(response: Response) -> Error:
+    with suppress(*UNREADABLE):
+        return Error(msgspec.json.decode(response.body, type=_CatalogError).error.message)
     try:
         return msgspec.json.decode(response.body, type=Error)
     except UNREADABLE:

@@ -18,6 +18,7 @@ from graveler.errors import (
     PreconditionError,
     UnavailableError,
 )
+from graveler.history.names import check_branch
 from graveler.lake.context import UNLIMITED, Context
 from graveler.lake.keyword_methods import KeywordMethods
 from graveler.lake.refs.run_destination import DESTINATIONS, expect_elsewhere
@@ -30,7 +31,7 @@ from graveler.model import (
     MetarangeName,
     ObjectEntry,
 )
-from graveler.remote.connection import PAGE, Query, Response, branch_path
+from graveler.remote.connection import CATALOG, PAGE, Query, Response, branch_path
 from graveler.remote.error_responses import refusal
 from graveler.remote.pull_requests import PULL_RUNS, RemotePullRequests
 from graveler.remote.replays import replay_conflicts
@@ -41,6 +42,7 @@ from graveler.requests import refs as requests
 from graveler.requests import staging
 from graveler.requests.base import CommitInfo, Request
 from graveler.requests.exporting import Export, ExportReport
+from graveler.requests.iceberg import CommitTables
 from graveler.requests.importing import (
     AddressType,
     ImportAddress,
@@ -120,6 +122,26 @@ class RemoteRepository(RemoteSettings, RemotePullRequests, KeywordMethods):
     def _run_checks(self, request: RunChecks, _: Context) -> CheckTrial:
         """Have checks made. One request, which the server answers once the last of them has ended."""
         return send(self._connection, self._name, request, seconds=_CHECK_SECONDS).read(CheckTrial)
+
+    def _run_commit_tables(self, request: CommitTables, _: Context) -> Commit:
+        """Change tables by the server's catalog, and return the branch's head afterwards. The catalog's protocol knows no message
+        or metadata of a commit: the server writes them. Two requests. :class:`InvalidError` for a bypass, which it does not know
+        either."""
+        expect_no_date(request.info)
+        if request.bypass:
+            raise InvalidError("the catalog of a server takes no bypass of rules; commit the tables on the lake itself")
+        path = (self._name, check_branch(request.branch), "transactions", "commit")
+        changes = [
+            {
+                "identifier": {"namespace": change.table.namespace, "name": change.table.name},
+                "requirements": change.requirements,
+                "updates": change.updates,
+            }
+            for change in request.tables
+        ]
+        key = request.info.request_id
+        self._connection.call("POST", path, document={"table-changes": changes}, key=key, base=CATALOG)
+        return self.commit_of(request.branch)
 
     # Uncommitted changes
 
@@ -483,6 +505,7 @@ _RUNS: Final[Mapping[type[Request[Any]], Callable[[RemoteRepository, Any, Contex
     ImportAddresses: RemoteRepository._run_import_addresses,
     ImportFolder: RemoteRepository._run_import_folder,
     ImportListing: RemoteRepository._run_import_listing,
+    CommitTables: RemoteRepository._run_commit_tables,
     RunChecks: RemoteRepository._run_checks,
     staging.Copy: RemoteRepository._run_copy,
     staging.CopyPrefix: RemoteRepository._run_copy_prefix,

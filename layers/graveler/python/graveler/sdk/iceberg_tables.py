@@ -1,9 +1,10 @@
-"""Iceberg tables of a ref: their states, their history by commits, and a check of one.
+"""Iceberg tables of a ref: their states, their history by commits, a check of one, and the expiry of its snapshots.
 
 All of it reads the repository as any client may: the entry of a table is its metadata file, and its other files are linked in the
-same tree. So it works in this process and behind servers alike.
+same tree. So it works in this process and behind servers alike. Changes are commits of tables, as those of any client.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -11,17 +12,20 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from graveler.errors import NotFoundError, ObjectNotFoundError
+from graveler.errors import ConflictError, InvalidError, NotFoundError, ObjectNotFoundError
 from graveler.lake.iceberg.catalog_errors import RelationNotFoundError
 from graveler.lake.iceberg.catalog_paths import entries_prefix, parse_table, relation_key, relation_of
 from graveler.lake.iceberg.linked_files import FOLDER_FIELD, link_place
 from graveler.lake.iceberg.table_folders import TableFolder
 from graveler.lake.iceberg.table_states import SNAPSHOT_FIELD, UUID_FIELD
 from graveler.model import Commit, CommitID, CommonPrefix, ObjectEntry
+from graveler.requests.base import CommitInfo
+from graveler.requests.iceberg import CommitTables, TableChange
 from graveler.table_format.file_locations import normal_location
 from graveler.table_format.merge_results import TableState
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.reached_files import reached_files
+from graveler.table_format.snapshot_expiry import expired_snapshots
 from graveler.table_format.spec_check import Violation, check_table
 from graveler.table_format.table_differences import TableDifference, table_difference
 from graveler.table_format.table_metadata import read_table, snapshot_by_id
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from graveler.remote.any_repository import AnyRepository
 
 _PAGE: Final = 1000
+_ATTEMPTS: Final = 10
 _BEHIND_FILES: Final = FILES.decode()[:-1] + "0"
 """A path behind those of the files of tables, and before all entries."""
 
@@ -137,13 +142,23 @@ class TableVersion(Struct, frozen=True):
     snapshots: tuple[Document, ...] = ()
 
 
+class Expiry(Struct, frozen=True):
+    """The snapshots that an expiry removes from a table, the oldest first, and the branches and tags of the table, by name.
+    ``commit`` has the table without them; None if nothing has expired, and for a dry run."""
+
+    snapshots: tuple[Document, ...]
+    refs: tuple[str, ...]
+    commit: Commit | None
+
+
 class Tables:
     """The Iceberg tables of a ref. Names are written ``shop.orders``; one with a dot in a level as its path,
-    ``_iceberg/shop/or.ders.table``."""
+    ``_iceberg/shop/or.ders.table``. ``committer`` is the author of changes."""
 
-    def __init__(self, repository: "AnyRepository", ref: str) -> None:
+    def __init__(self, repository: "AnyRepository", ref: str, committer: str = "") -> None:
         self._repository = repository
         self._ref = ref
+        self._committer = committer
 
     def list(self, namespace: str = "") -> Iterator[Table]:
         """Yield the tables of the ref's commit, by path: those of a namespace and of the namespaces below it, or all. Cost: that
@@ -197,6 +212,42 @@ class Tables:
         if newer is not None:
             yield _with_snapshots(newer, None, by_id)
 
+    def expire(
+        self, name: str, *, older_than: float | None = None, keep_last: int | None = None, dry_run: bool = False
+    ) -> Expiry:
+        """Remove from a table of a branch the snapshots that have expired by Iceberg's rules: those from before ``older_than``
+        (Unix seconds), but not the ``keep_last`` newest of each branch of the table, nor what its branches and tags need. What is
+        None is as the table's properties ``history.expire.*`` say, by default five days and one snapshot. One commit, which also
+        removes the links of files that only those snapshots have; their bytes are collected once no retained commit has them.
+
+        If the table changes meanwhile, what has expired is looked for again, up to ten times. Cost: those of :meth:`load` and of
+        a commit of tables. :class:`InvalidError` for a ref that is no branch; errors as of :meth:`load` and of
+        :class:`graveler.requests.iceberg.CommitTables`.
+        """
+        if self._repository.describe_ref(self._ref).type != "branch":
+            raise InvalidError(f"{self._ref!r} is no branch, and only a branch can change; name one")
+        for attempt in range(_ATTEMPTS):
+            table = self.load(name)
+            metadata = table.metadata
+            now_ms = int(time.time() * 1_000)
+            limit_ms = None if older_than is None else int(older_than * 1_000)
+            expired = expired_snapshots(metadata, now_ms, older_than_ms=limit_ms, keep_last=keep_last)
+            snapshots = [snapshot_by_id(metadata, number) for number in expired.snapshot_ids]
+            removed = tuple(sorted(filter(None, snapshots), key=_time_of))
+            if dry_run or not expired.updates:
+                return Expiry(removed, expired.refs, None)
+            change = TableChange(parse_table(name), _requirements(metadata), tuple(expired.updates))
+            message = f"Expire {len(removed)} snapshot{'' if len(removed) == 1 else 's'} of table {table.name}"
+            info = CommitInfo(message, self._committer)
+            try:
+                commit = self._repository.run(CommitTables(branch=self._ref, tables=(change,), info=info))
+            except ConflictError:
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+            else:
+                return Expiry(removed, expired.refs, commit)
+        raise AssertionError("each attempt returns or raises")
+
     def _commit_id(self) -> CommitID:
         return self._repository.commit_of(self._ref).id
 
@@ -226,6 +277,20 @@ def table_name(path: str) -> str:
     relation = relation_of(path.encode())
     assert relation is not None
     return str(relation[0])
+
+
+def _requirements(metadata: Document) -> tuple[Document, ...]:
+    """Return the requirements that a table and its branches and tags are as they were."""
+    refs = (
+        {"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": ref["snapshot-id"]}
+        for name, ref in metadata.get("refs", {}).items()
+    )
+    return {"type": "assert-table-uuid", "uuid": metadata["table-uuid"]}, *refs
+
+
+def _time_of(snapshot: Document) -> int:
+    time_ms: int = snapshot["timestamp-ms"]
+    return time_ms
 
 
 def _with_snapshots(version: TableVersion, older_id: int | None, by_id: Mapping[int, Document]) -> TableVersion:

@@ -85,7 +85,7 @@ class Reference:
         """The Iceberg tables of the ref. No request."""
         from graveler.sdk.iceberg_tables import Tables  # few programs look at them so
 
-        return Tables(self._access.repository, self._id)
+        return Tables(self._access.repository, self._id, self._access.user)
 
     def object(self, path: str) -> StoredObject:
         """Return a handle for reading an object of this ref. No request."""

@@ -98,8 +98,8 @@ class _Reach:
 
     def files(self) -> dict[str, ReachedFile]:
         older = self.before or {}
-        named = {file.location for file in _named_by(older)}
-        for file in _named_by(self.after):
+        named = {file.location for file in files_in_metadata(older)}
+        for file in files_in_metadata(self.after):
             if file.location not in named:
                 self._add(file)
         snapshots = {snapshot.get("snapshot-id"): snapshot for snapshot in older.get("snapshots", [])}
@@ -167,8 +167,8 @@ class _Reach:
                 self._add(_file_of(entry, manifest, presumed=presumed))
 
 
-def _named_by(metadata: Document) -> Iterator[ReachedFile]:
-    """Yield the files that a metadata document names itself."""
+def files_in_metadata(metadata: Document) -> Iterator[ReachedFile]:
+    """Yield the files that a metadata document names itself: its log, manifest lists and statistics."""
     for kind, key, entries, size in (
         (FileKind.METADATA, "metadata-file", metadata.get("metadata-log"), ""),
         (FileKind.MANIFEST_LIST, "manifest-list", metadata.get("snapshots"), ""),

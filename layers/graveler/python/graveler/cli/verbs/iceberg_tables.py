@@ -8,15 +8,16 @@ import typer
 from graveler.cli import completion
 from graveler.cli.commands import Commands
 from graveler.cli.exits import ExitCode
-from graveler.cli.locations import open_repository
+from graveler.cli.locations import open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged
 from graveler.cli.terminal import Screen, output
+from graveler.cli.times import parse_moment
 from graveler.cli.uris import parse_ref
 from graveler.cli.values import SHORT, commit_json, count, first_line, human_size, moment
 
 if TYPE_CHECKING:
-    from graveler.sdk.iceberg_tables import Table, Tables, TableVersion
+    from graveler.sdk.iceberg_tables import Expiry, Table, Tables, TableVersion
 
 app = Commands(help="Show, check and tidy Iceberg tables.")
 
@@ -149,6 +150,69 @@ def check(ref: Ref, name: Name, lake: LakeOption = None, as_json: AsJson = False
         raise typer.Exit(ExitCode.CORRUPT)
 
 
+@app.command()
+def expire(
+    ref: Annotated[
+        str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
+    ],
+    name: Name,
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="TIME", help="Those from before it, as 2026-11-20 or 7d (ago).")
+    ] = "",
+    keep_last: Annotated[
+        int | None,
+        typer.Option("--keep-last", metavar="N", min=1, help="Keep the newest N of each branch of the table."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be removed, without removing it.")
+    ] = False,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove old snapshots from an Iceberg table's metadata, in one commit of the branch.
+
+    Without options, the table's properties history.expire.max-snapshot-age-ms and history.expire.min-snapshots-to-keep say which
+    ones: by default those older than five days, but the last one. What a branch or a tag of the table needs stays. Earlier
+    commits of the repository keep their snapshots; garbage collection removes files once no retained commit has them.
+
+    \b
+    Examples:
+      graveler table expire lakefs://quickstart/main shop.orders --dry-run
+      graveler table expire lakefs://quickstart/main shop.orders \\
+          --older-than 7d --keep-last 10
+
+    \b
+    JSON: one document {snapshots, refs, commit, dry_run}: the snapshots as in
+      the table's metadata, refs the names of expired branches and tags of the
+      table, commit as in `commit`, null if nothing has expired.
+    """
+    limit = parse_moment("--older-than", older_than) if older_than else None
+    expiry = _tables(lake, ref).expire(name, older_than=limit, keep_last=keep_last, dry_run=dry_run)
+    screen = output(as_json=as_json)
+    document = {
+        "snapshots": list(expiry.snapshots),
+        "refs": list(expiry.refs),
+        "commit": None if expiry.commit is None else commit_json(expiry.commit),
+        "dry_run": dry_run,
+    }
+    screen.answer(document, *_expiry_lines(screen, expiry, dry_run=dry_run))
+
+
+def _expiry_lines(screen: Screen, expiry: "Expiry", *, dry_run: bool) -> Iterator[str]:
+    if not expiry.snapshots and not expiry.refs:
+        yield "nothing has expired"
+        return
+    for snapshot in expiry.snapshots:
+        yield f"{screen.paint(moment(snapshot['timestamp-ms'] // 1_000), 'dim')}  snapshot {_snapshot_text(snapshot)}"
+    for name in expiry.refs:
+        yield f"branch or tag {screen.safe(name)} of the table"
+    amount = count(len(expiry.snapshots), "snapshot")
+    if expiry.commit is None:
+        yield f"would remove {amount}" if dry_run else f"removed {amount}"
+    else:
+        yield f"removed {amount}: {screen.paint(expiry.commit.id[:SHORT], 'yellow')} {first_line(expiry.commit.message)}"
+
+
 _TOTALS = {"rows": "records", "files": "data-files", "delete_files": "delete-files", "size": "files-size"}
 """Totals of a snapshot's summary, by their names here."""
 
@@ -157,7 +221,7 @@ def _tables(lake: LakeOption, ref: str) -> "Tables":
     from graveler.sdk.iceberg_tables import Tables  # not for the help
 
     uri = parse_ref(ref)
-    return Tables(open_repository(lake, uri.repository), uri.ref)
+    return Tables(open_repository(lake, uri.repository), uri.ref, user_name())
 
 
 def _fields(table: "Table", totals: dict[str, int | None]) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """The files of a table as entries of the tree: what its metadata names is in the tree at that commit, so that listings, sizes,
 exports and the collector of a lake with tables work as in one without."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import Final, TypeAlias
@@ -30,7 +30,8 @@ _OUTSIDE: Final = "outside"
 """The folder below which files outside of the table's own are linked."""
 _DIGEST_CHARS: Final = 20
 _NAME_BYTES: Final = 200
-_AT_ONCE: Final = 32
+AT_ONCE: Final = 32
+"""Requests for files of a table that wait at once on S3."""
 _DAY: Final = 86_400
 
 
@@ -127,6 +128,16 @@ def links(
     }
 
 
+def removals(
+    tree: Tree, folder: TableFolder, path: str, locations: Iterable[str], named: Container[bytes]
+) -> dict[bytes, None]:
+    """Return the removals of the links to files of a table below ``path``, as far as the tree has them, without the keys in
+    ``named``. One lookup in the tree for each."""
+    keys = sorted({encode_key(link_place(folder, path, location)[0]) for location in locations})
+    unlinked = [key for key in keys if key not in named]
+    return {key: None for key, packed in zip(unlinked, tree.get_many(unlinked), strict=True) if packed is not None}
+
+
 def _without_links(tree: Tree, keys: Sequence[bytes]) -> list[bytes]:
     """Return those of these keys, in order, that a tree has not."""
     return [key for key, packed in zip(keys, tree.get_many(keys), strict=True) if packed is None]
@@ -173,7 +184,7 @@ def _look_at(located: Sequence[tuple[Objects, str]]) -> list[StoredObject | None
 
     if len(located) < 2 or all(isinstance(objects, FolderObjects) for objects, _ in located):
         return [look_at(place) for place in located]
-    with ThreadPoolExecutor(min(_AT_ONCE, len(located)), "graveler-table-files") as threads:
+    with ThreadPoolExecutor(min(AT_ONCE, len(located)), "graveler-table-files") as threads:
         return list(threads.map(look_at, located))
 
 

@@ -2,6 +2,7 @@
 with the new metadata files and the files that they name."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from graveler.model import Commit
 from graveler.requests.base import CommitInfo
 from graveler.requests.iceberg import CommitTables, TableChange
 from graveler.table_format.plain_documents import Document
+from graveler.table_format.snapshot_expiry import EXPIRE_PROPERTY, expired_snapshots
 from graveler.table_format.table_metadata import read_table
 from graveler.table_format.table_requirements import check_table_requirements, is_creation
 from graveler.table_format.table_updates import apply_table_updates
@@ -45,7 +47,7 @@ def commit_tables(repository: RepositoryParts, request: CommitTables, context: C
     prepared: dict[bytes, _Prepared] = {}
 
     def change_entries(head: Commit, tree: Tree) -> EntryChanges:
-        new: dict[bytes, bytes | None] = {}
+        records: dict[bytes, bytes | None] = {}
         for change in changes:
             key = keys[change.table]
             basis = tree.get(key)
@@ -55,8 +57,8 @@ def commit_tables(repository: RepositoryParts, request: CommitTables, context: C
                 prepared[key] = _Prepared(basis, _changed(repository, request, context, head, tree, change, key, basis))
             state = prepared[key].state
             if state is not None:
-                new |= {**state.links, key: state.packed}
-        return new
+                records |= {**state.links, key: state.packed}
+        return records
 
     return land_entries(repository, branch, request, _info(request.info, changes), context, change_entries, early=True)
 
@@ -86,8 +88,14 @@ def _changed(
     updates = _with_own_location(repository, change.updates, "" if before else uuid)
 
     def make(time_ms: int) -> Document:
-        after = apply_table_updates(before, updates, time_ms=time_ms, previous_location=location, uuid=uuid)
-        return after if after is before else with_own_rules(repository, after)
+        apply = partial(apply_table_updates, before, time_ms=time_ms, previous_location=location, uuid=uuid)
+        after = apply(updates)
+        if after is before:
+            return after
+        if (after.get("properties") or {}).get(EXPIRE_PROPERTY) == "true":
+            expired = expired_snapshots(after, time_ms).updates
+            after = apply([*updates, *expired]) if expired else after
+        return with_own_rules(repository, after)
 
     if make(int(repository.clock.now() * 1000)) is before:
         return None
