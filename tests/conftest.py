@@ -80,6 +80,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for group in groups for item in group]
 
 
+class _Shares:
+    """Leaves to ``make test-all`` all but every n-th test of those marked ``share(n)`` in a module, by marking them ``ci``. The
+    seed of the run says which, the same ones in all workers."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        repetitions: dict[tuple[str, int], list[pytest.Item]] = {}
+        for item in items:
+            if marker := item.get_closest_marker("share"):
+                repetitions.setdefault((item.nodeid.partition("::")[0], marker.args[0]), []).append(item)
+        for (module, of), repeated in repetitions.items():
+            for item in set(repeated).difference(campaigns.share(repeated, of, module)):
+                item.add_marker(pytest.mark.ci)
+
+
 class _Deselected:
     """Counts the tests marked ``ci`` that ``-m`` left out; a worker of xdist hands its number to the controller."""
 
@@ -104,6 +119,7 @@ class _Deselected:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["GRAVELER_CONFIG"] = "/nowhere/graveler.toml"  # and not that of who runs the tests
+    config.pluginmanager.register(_Shares())
     config.pluginmanager.register(_Deselected(config))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what is in its background so, and commands that tests interrupt would inherit it.
@@ -116,7 +132,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     that were tried in them."""
     if left := config.stash[_LEFT]:
         terminalreporter.write_line(
-            f"left to `make test-all`: {left} tests: full deployments, own environments, more servers, searches"
+            f"left to `make test-all`: {left} tests: full deployments, own environments, more servers, searches, and "
+            f"repetitions on other lakes that seed {campaigns.seed()} leaves out"
         )
     recorded = [
         value

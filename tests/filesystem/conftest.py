@@ -44,7 +44,7 @@ def served_options(endpoint: tuple[str, str, str], shell: Shell) -> dict[str, An
     return {"lake": url}
 
 
-@pytest.fixture(params=["folder", "aws", "served"])
+@pytest.fixture(params=["folder", *(pytest.param(kind, marks=pytest.mark.share(3)) for kind in ("aws", "served"))])
 def storage_options(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The storage options of a lake of each kind."""
     found: dict[str, Any] = request.getfixturevalue(f"{request.param}_options")

@@ -19,7 +19,9 @@ from tests.filesystem.conftest import shared_repository
 pytestmark = pytest.mark.filterwarnings("ignore:Class-scoped fixture")  # fsspec's own
 
 
-@pytest.fixture(params=["folder", pytest.param("aws", marks=pytest.mark.ci), "served"])
+@pytest.fixture(
+    params=["folder", pytest.param("aws", marks=pytest.mark.ci), pytest.param("served", marks=pytest.mark.share(3))]
+)
 def storage_options(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The storage options of a lake of each kind."""
     found: dict[str, Any] = request.getfixturevalue(f"{request.param}_options")
