@@ -37,6 +37,7 @@ from graveler.model import (
 from graveler.remote.connection import PAGE, Connection, Query, branch_path
 from graveler.remote.error_responses import refusal
 from graveler.remote.gates import RemoteGates
+from graveler.remote.queries import bounds_query, page_query, selection_query
 from graveler.remote.transfers import Transfers
 from graveler.system.forks import new_lock
 from graveler.wire import (
@@ -175,13 +176,13 @@ class RemoteReader:
     def detailed_branches(self, selection: RefSelection, *, show_hidden: bool = False) -> Page[DetailedRef]:
         """List branches with details. Cost: one request. An older server returns them without details, by name; of hidden
         branches nothing tells that they are."""
-        query: Query = {**_selection_query(selection), "show_hidden": show_hidden}
+        query: Query = {**selection_query(selection), "show_hidden": show_hidden}
         page = self._connection.get((*self._base, "branches"), refs.ListedRefs, query)
         return Page(tuple(ref.detailed(ref.branch()) for ref in page.results), page.pagination.next_after)
 
     def detailed_tags(self, selection: RefSelection) -> Page[DetailedRef]:
         """List tags with details. Cost: one request. An older server returns them without details, by name."""
-        page = self._connection.get((*self._base, "tags"), refs.ListedRefs, _selection_query(selection))
+        page = self._connection.get((*self._base, "tags"), refs.ListedRefs, selection_query(selection))
         return Page(tuple(ref.detailed(ref.tag()) for ref in page.results), page.pagination.next_after)
 
     def reflog(self, branch: str, amount: int = 100) -> "list[LogEntry]":
@@ -216,7 +217,7 @@ class RemoteReader:
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[ObjectEntry | CommonPrefix]:
         """List objects by path; with a ``delimiter``, roll up common prefixes."""
-        return self.list_in_state("", ref, _page_query(prefix, after, delimiter, amount))[0]
+        return self.list_in_state("", ref, page_query(prefix, after, delimiter, amount))[0]
 
     def list_in_state(self, state: str, ref: str, query: Query) -> tuple[Page[ObjectEntry | CommonPrefix], str]:
         """List objects of the ``state`` that an earlier page had, or of the present one without; return also the page's state,
@@ -304,7 +305,7 @@ class RemoteReader:
     ) -> Page[Change]:
         """List the staged changes relative to the last commit. Cost: a request, and two more to look the objects up."""
         response = self._connection.call(
-            "GET", branch_path(self._base, branch, "diff"), _page_query(prefix, after, delimiter, amount)
+            "GET", branch_path(self._base, branch, "diff"), page_query(prefix, after, delimiter, amount)
         )
         commits = documents.commits_read(response.headers)
         return self._changes(
@@ -316,7 +317,7 @@ class RemoteReader:
     ) -> "Summary":
         """Summarize the staged changes."""
         path = branch_path(self._base, branch, "diff", "summary")
-        query: Query = {"prefix": prefix, "delimiter": delimiter, **_bounds_query(bounds)}
+        query: Query = {"prefix": prefix, "delimiter": delimiter, **bounds_query(bounds)}
         return self._connection.get(path, difference_documents.SummaryDocument, query).value()
 
     def diff(
@@ -330,7 +331,7 @@ class RemoteReader:
         amount: int = 100,
     ) -> Page[Change]:
         """List what turns ``left_ref`` into ``right_ref``. Cost: a request, and two more to look the objects up."""
-        query: Query = {**_page_query(prefix, after, delimiter, amount), "type": "two_dot"}
+        query: Query = {**page_query(prefix, after, delimiter, amount), "type": "two_dot"}
         response = self._connection.call("GET", (*self._base, "refs", left_ref, "diff", right_ref), query)
         commits = documents.commits_read(response.headers)
         left_id, right_id = (commits[0], commits[-1]) if commits else (left_ref, right_ref)
@@ -475,7 +476,7 @@ class RemoteReader:
         self, ref: str, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = 100
     ) -> Page[tuple[ObjectEntry | CommonPrefix, Commit]]:
         """List entries, each with the last commit that changed it. Cost: a request, and one more to look the objects up."""
-        page = self._annotations(ref, _page_query(prefix, after, delimiter, amount)).page
+        page = self._annotations(ref, page_query(prefix, after, delimiter, amount)).page
         results = tuple((entry, commit) for entry, commit in page.results if commit is not None)
         return Page(results, page.next_after, page.commits)
 
@@ -492,7 +493,7 @@ class RemoteReader:
     ) -> Annotations:
         """List entries, each with the last commit that changed it, or None where finding it takes longer: see
         :meth:`graveler.lake.reading.history_reader.HistoryReader.annotate_within`. Cost as :meth:`annotate`."""
-        query: Query = {**_page_query(prefix, after, delimiter, amount), "within": f"{seconds:g}", "next": position}
+        query: Query = {**page_query(prefix, after, delimiter, amount), "within": f"{seconds:g}", "next": position}
         return self._annotations(ref, query)
 
     def _annotations(self, ref: str, query: Query) -> Annotations:
@@ -513,7 +514,7 @@ class RemoteReader:
         self, left_ref: str, right_ref: str, prefix: str, delimiter: str, bounds: "SummaryBounds | None", kind: str
     ) -> "Summary":
         path = (*self._base, "refs", left_ref, "diff", right_ref, "summary")
-        query: Query = {"prefix": prefix, "delimiter": delimiter, "type": kind, **_bounds_query(bounds)}
+        query: Query = {"prefix": prefix, "delimiter": delimiter, "type": kind, **bounds_query(bounds)}
         return self._connection.get(path, difference_documents.SummaryDocument, query).value()
 
     def _changes(
@@ -531,28 +532,6 @@ class RemoteReader:
             listing.pagination.next_after,
             commits,
         )
-
-
-def _page_query(prefix: str, after: str, delimiter: str, amount: int) -> Query:
-    return {"prefix": prefix, "after": after, "delimiter": delimiter, "amount": min(amount, PAGE)}
-
-
-def _bounds_query(bounds: "SummaryBounds | None") -> Query:
-    if bounds is None:
-        return {}
-    sort = "bytes" if bounds.by_bytes else None
-    return {"after": bounds.after, "amount": bounds.amount, "sort": sort, "most": bounds.most}
-
-
-def _selection_query(selection: RefSelection) -> Query:
-    return {
-        "prefix": selection.prefix,
-        "after": selection.after,
-        "amount": min(selection.amount, PAGE),
-        "details": ",".join(selection.details),
-        "base": selection.base,
-        "sort": "updated" if selection.by_update else "",
-    }
 
 
 class RemoteView:
@@ -582,7 +561,7 @@ class RemoteView:
         self, *, prefix: str = "", after: str = "", delimiter: str = "", amount: int = PAGE
     ) -> Page[ObjectEntry | CommonPrefix]:
         """List objects by path. Cost: one request."""
-        query = _page_query(prefix, after, delimiter, amount)
+        query = page_query(prefix, after, delimiter, amount)
         if self._state is None:
             with self._first:
                 if self._state is None:
