@@ -139,6 +139,7 @@ LOCAL: Final[Mapping[tuple[str, ...], str]] = {
     ("demo",): "makes a lake of its own",
     ("gc", "undelete"): "brings back what the bucket keeps, by the rights of its owner",
     ("keys", "rotate-signing"): "makes what the server signs with",
+    ("table", "rewrite-location"): "is for a lake that was moved, whose server has stopped",
 }
 """Commands that are about a lake of one's own, and why."""
 
@@ -288,6 +289,7 @@ def test_what_is_about_a_lake_of_ones_own_says_so(lake: Path, words: tuple[str, 
     arguments: dict[tuple[str, ...], list[str]] = {
         ("gc", "undelete"): ["lake", "--since", "1d"],
         ("check", "run"): ["lakefs://lake/main"],
+        ("table", "rewrite-location"): ["lakefs://lake/main"],
     }
     refused = run(*words, *arguments.get(words, []))
     assert (refused.code, refused.out) == (2, ""), refused

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 import pyarrow as pa
@@ -253,3 +254,28 @@ def test_options_of_a_merge_decide_about_tables(options: tuple[str, ...], outcom
 def test_wrong_strategies_are_refused_in_words(lake: Path, options: tuple[str, ...]) -> None:
     refused = run("merge", "lakefs://lake/dev", "main", *options)
     assert (refused.code, refused.err.count("\n")) == (ExitCode.INVALID, 1), refused
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_lake_that_was_moved_has_its_locations_rewritten(lake: Path) -> None:
+    if os.environ.get("GRAVELER_ENDPOINT"):
+        return  # test_endpoint tries that a server refuses it
+    assert done("table", "rewrite-location", MAIN).out == "all locations are right\n"
+    copytree(lake, lake.with_name("elsewhere"))
+    rmtree(lake)
+    options = ("--lake", str(lake.with_name("elsewhere")))
+    refused = run("table", "rewrite-location", MAIN, "shop.none", *options)
+    assert (refused.code, "has no table shop.none" in refused.err) == (ExitCode.NOT_FOUND, True), refused
+    refused = run("table", "rewrite-location", "lakefs://lake/main~1", *options)
+    assert (refused.code, "only a branch can change" in refused.err) == (ExitCode.INVALID, True)
+    rewritten = done("table", "rewrite-location", MAIN, "shop.orders", *options, "--json").json
+    assert rewritten["tables"] == ["shop.orders"]
+    assert rewritten["commit"]["message"] == "Rewrite the location of table shop.orders"
+    assert done("table", "rewrite-location", MAIN, *options, "--json").json == {"tables": [], "commit": None}
+    assert done("table", "check", MAIN, "shop.orders", *options).out == "nothing is wrong\n"
+    words = done("table", "rewrite-location", "lakefs://lake/dev", *options).out
+    assert words.startswith("rewrote 1 table: "), words
+    properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": options[1]}
+    for ref, ids in (("main", [1, 2]), ("dev", [1, 2, 3])):
+        scan = load_catalog("test", warehouse=f"lake@{ref}", **properties).load_table("shop.orders").scan()
+        assert sorted(scan.to_arrow()["id"].to_pylist()) == ids

@@ -8,6 +8,7 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -52,8 +53,23 @@ def test_positions_are_read_by_data_file() -> None:
     assert read(parquet([], []), rows=0) == {}
 
 
+def test_positions_in_orc_are_read() -> None:
+    stream = io.BytesIO()
+    paths, positions = map(list, zip(*PAIRS, strict=True))
+    table = pa.table({"file_path": pa.array(paths, pa.string()), "pos": pa.array(positions, pa.int64())})
+    orc.write_table(table, stream)
+    assert read(stream.getvalue(), "orc") == POSITIONS
+    for damaged in (b"", b"ORC", stream.getvalue()[:-9], parquet(paths, positions)):
+        with pytest.raises(CorruptError, match="ORC file of positions"):
+            read(damaged, "ORC")
+    without_paths = io.BytesIO()
+    orc.write_table(table.select(["pos"]), without_paths)
+    with pytest.raises(CorruptError, match="ORC file of positions"):
+        read(without_paths.getvalue(), "ORC")
+
+
 def test_positions_of_other_and_of_huge_files_are_unknown() -> None:
-    assert read(b"", "ORC") is None
+    assert read(b"", "LANCE") is None
     assert read(b"", rows=MAX_POSITIONS + 1) is None
 
 

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from graveler.lake.dump.chunks import Manifest
     from graveler.lake.fsck.findings import Report as FsckReport
     from graveler.lake.gates.gate_reader import GateReader
+    from graveler.lake.iceberg.table_relocation import RewrittenTables
     from graveler.lake.importing.importer import ImportSource
     from graveler.lake.merging.preview import PreviewedMerge
     from graveler.lake.objects.uploads import PartedUpload
     from graveler.model import Page
+    from graveler.requests.iceberg import Identifier
     from graveler.requests.importing import Imported
     from graveler.requests.pulls import PullComment, PullRequest, StatusFilter
     from graveler.storage.tables.port import Check
@@ -272,6 +274,15 @@ class OpenRepository(RepositoryReader, KeywordMethods):
             folder_permissions=self.parts.folder_permissions,
             progress=progress or no_progress,
         )
+
+    def rewrite_table_locations(
+        self, branch: str, tables: "Sequence[Identifier]" = (), *, committer: str = ""
+    ) -> "RewrittenTables":
+        """Rewrite the locations in tables of a branch to those where their files lie now.
+        See :func:`graveler.lake.iceberg.table_relocation.rewrite_table_locations`."""
+        from graveler.lake.iceberg.table_relocation import rewrite_table_locations  # only after a move
+
+        return rewrite_table_locations(self.parts, branch, tables, CommitInfo(author=committer))
 
     def dump(self, *, progress: "Phases | None" = None) -> "Manifest":
         """Write refs, settings and uncommitted changes into the object store; :meth:`Lake.restore` brings them back.

@@ -17,7 +17,9 @@ from graveler.lake.iceberg.catalog_errors import RelationNotFoundError
 from graveler.lake.iceberg.catalog_paths import entries_prefix, parse_table, relation_key, relation_of
 from graveler.lake.iceberg.linked_files import FOLDER_FIELD, link_place
 from graveler.lake.iceberg.table_folders import TableFolder
+from graveler.lake.iceberg.table_relocation import RewrittenTables
 from graveler.lake.iceberg.table_states import SNAPSHOT_FIELD, UUID_FIELD
+from graveler.lake.repository import OpenRepository
 from graveler.model import Commit, CommitID, CommonPrefix, ObjectEntry
 from graveler.requests.base import CommitInfo
 from graveler.requests.iceberg import CommitTables, TableChange
@@ -224,8 +226,7 @@ class Tables:
         a commit of tables. :class:`InvalidError` for a ref that is no branch; errors as of :meth:`load` and of
         :class:`graveler.requests.iceberg.CommitTables`.
         """
-        if self._repository.describe_ref(self._ref).type != "branch":
-            raise InvalidError(f"{self._ref!r} is no branch, and only a branch can change; name one")
+        self._expect_branch()
         for attempt in range(_ATTEMPTS):
             table = self.load(name)
             metadata = table.metadata
@@ -247,6 +248,26 @@ class Tables:
             else:
                 return Expiry(removed, expired.refs, commit)
         raise AssertionError("each attempt returns or raises")
+
+    def rewrite_locations(self, *names: str) -> RewrittenTables:
+        """Rewrite the locations in tables of a branch to those where their files lie now, after the lake was moved; those of all
+        tables without names. One commit; none if the locations are right. Data files do not change.
+
+        Cost and errors as of :func:`graveler.lake.iceberg.table_relocation.rewrite_table_locations`; also :class:`InvalidError`
+        for a ref that is no branch, and through a server.
+        """
+        if not isinstance(self._repository, OpenRepository):
+            raise InvalidError(
+                "locations of tables are rewritten where the lake itself is opened, and not through a server; name the lake's "
+                "folder or its DynamoDB table"
+            )
+        self._expect_branch()
+        tables = [parse_table(name) for name in names]
+        return self._repository.rewrite_table_locations(self._ref, tables, committer=self._committer)
+
+    def _expect_branch(self) -> None:
+        if self._repository.describe_ref(self._ref).type != "branch":
+            raise InvalidError(f"{self._ref!r} is no branch, and only a branch can change; name one")
 
     def _commit_id(self) -> CommitID:
         return self._repository.commit_of(self._ref).id

@@ -8,10 +8,10 @@ import json
 import struct
 import zlib
 from array import array
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from typing import Final, NamedTuple
 
-from graveler.errors import CorruptError
+from graveler.errors import UNREADABLE, CorruptError, InvalidError
 
 MAX_POSITIONS: Final = 8_000_000
 """Positions of a vector that are read into memory: about 60 bytes each."""
@@ -162,6 +162,36 @@ def write_vector(positions: Set[int], data_file: str) -> VectorFile:
     ).encode()
     contents = b"".join((_PUFFIN, blob, _PUFFIN, footer, _U32.pack(len(footer)), bytes(4), _PUFFIN))
     return VectorFile(contents, len(_PUFFIN), len(blob))
+
+
+def with_data_files(contents: bytes, location: str, move: Callable[[str], str]) -> bytes:
+    """Return a file of Puffin whose vectors are those of data files at other places. Its blobs stay where they are.
+
+    :class:`~graveler.errors.CorruptError` for a file that is none, :class:`~graveler.errors.InvalidError` for a footer that is
+    compressed.
+    """
+    trailer = 4 + 4 + len(_PUFFIN)
+    if len(contents) < 3 * len(_PUFFIN) + trailer or not contents.startswith(_PUFFIN) or not contents.endswith(_PUFFIN):
+        raise _damaged(location, "is no file of Puffin")
+    (size,) = _U32.unpack_from(contents, len(contents) - trailer)
+    flags = contents[-8:-4]
+    start = len(contents) - trailer - size
+    if start < 2 * len(_PUFFIN) or contents[start - len(_PUFFIN) : start] != _PUFFIN:
+        raise _damaged(location, "has no footer")
+    if any(flags):
+        raise InvalidError(
+            f"{location}: its footer is compressed, and cannot be written anew; compact the table's deletes"
+        )
+    try:
+        footer = json.loads(contents[start : start + size])
+        for blob in footer["blobs"]:
+            properties = blob.get("properties") or {}
+            if "referenced-data-file" in properties:
+                properties["referenced-data-file"] = move(properties["referenced-data-file"])
+    except (*UNREADABLE, LookupError, TypeError, AttributeError) as error:
+        raise _damaged(location, f"has a damaged footer ({error!r})") from error
+    payload = json.dumps(footer, separators=(",", ":")).encode()
+    return b"".join((contents[:start], payload, _U32.pack(len(payload)), flags, _PUFFIN))
 
 
 def _bitmap(containers: "dict[int, array[int]]") -> bytes:

@@ -20,7 +20,7 @@ from graveler.errors import ForbiddenError, GravelerError
 from graveler.history.expressions import resolve
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.iceberg.linked_files import outside_addresses
-from graveler.lake.iceberg.table_folders import folder_of
+from graveler.lake.iceberg.table_folders import expect_not_moved, folder_of
 from graveler.lake.repository import OpenRepository
 from graveler.lake.settings.repository_settings import protecting
 from graveler.model import ObjectEntry
@@ -81,8 +81,9 @@ def offered_access(call: Call, namespace: str) -> tuple[str, ...]:
 
 def access_to(call: Call, opened: OpenRepository, branch: str, table: TableFiles) -> TableAccess:
     """Return a client's access to a table for a ref. No request, but on S3 with a role: for a writer one table read, the links of
-    files outside of the table's folder, and one request to STS unless this process has such a session. Errors as
-    :func:`graveler.storage.role_sessions.assume_role`."""
+    files outside of the table's folder, and one request to STS unless this process has such a session. :class:`InvalidError` for
+    a table of a lake that was moved; else errors as of :func:`graveler.storage.role_sessions.assume_role`."""
+    expect_not_moved(opened.parts, table.uuid, table.location)
     settings = _s3_settings(opened)
     if settings is None:
         return TableAccess()

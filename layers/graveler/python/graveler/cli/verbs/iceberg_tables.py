@@ -8,7 +8,7 @@ import typer
 from graveler.cli import completion
 from graveler.cli.commands import Commands
 from graveler.cli.exits import ExitCode
-from graveler.cli.locations import open_repository, user_name
+from graveler.cli.locations import open_own_lake, open_repository, user_name
 from graveler.cli.options import AsJson, LakeOption
 from graveler.cli.pager import NoPager, paged
 from graveler.cli.terminal import Screen, output
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 app = Commands(help="Show, check and tidy Iceberg tables.")
 
 Ref = Annotated[str, typer.Argument(metavar="REF", help="lakefs://REPOSITORY/REF", autocompletion=completion.branches)]
+Branch = Annotated[
+    str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
+]
 Name = Annotated[str, typer.Argument(metavar="TABLE", help="Its namespace and its name, as shop.orders.")]
 
 
@@ -152,9 +155,7 @@ def check(ref: Ref, name: Name, lake: LakeOption = None, as_json: AsJson = False
 
 @app.command()
 def expire(
-    ref: Annotated[
-        str, typer.Argument(metavar="BRANCH", help="lakefs://REPOSITORY/BRANCH", autocompletion=completion.branches)
-    ],
+    ref: Branch,
     name: Name,
     older_than: Annotated[
         str, typer.Option("--older-than", metavar="TIME", help="Those from before it, as 2026-11-20 or 7d (ago).")
@@ -196,6 +197,49 @@ def expire(
         "dry_run": dry_run,
     }
     screen.answer(document, *_expiry_lines(screen, expiry, dry_run=dry_run))
+
+
+@app.command("rewrite-location")
+def rewrite_location(
+    ref: Branch,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables, as shop.orders; all without one.")
+    ] = None,
+    lake: LakeOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rewrite the locations in a branch's Iceberg tables after the lake was moved to another folder, bucket or prefix.
+
+    Metadata and manifests of tables hold absolute locations, so a lake that was moved refuses its tables until then. One commit
+    of the branch has all tables. Snapshots and data files stay as they are, and so do earlier commits, whose tables can be read
+    only at the place before. Nothing happens where locations are right. Run it where the lake itself is opened, not through a
+    server.
+
+    \b
+    Examples:
+      graveler table rewrite-location lakefs://quickstart/main
+      graveler table rewrite-location lakefs://quickstart/main shop.orders
+
+    \b
+    JSON: one document {tables, commit}: the names of the tables that were
+      rewritten, and commit as in `commit`; null if there are none.
+    """
+    from graveler.sdk.iceberg_tables import Tables  # not for the help
+
+    uri = parse_ref(ref)
+    own_tables = Tables(open_own_lake(lake).repository(uri.repository), uri.ref, user_name())
+    rewritten = own_tables.rewrite_locations(*names or ())
+    tables = [str(table) for table in rewritten.tables]
+    screen = output(as_json=as_json)
+    if not tables:
+        screen.answer({"tables": [], "commit": None}, "all locations are right")
+        return
+    commit = rewritten.commit
+    screen.answer(
+        {"tables": tables, "commit": commit_json(commit)},
+        f"rewrote {count(len(tables), 'table')}: {screen.paint(commit.id[:SHORT], 'yellow')} "
+        f"{screen.safe(first_line(commit.message))}",
+    )
 
 
 def _expiry_lines(screen: Screen, expiry: "Expiry", *, dry_run: bool) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""Positions in files of position deletes of format version 2: Parquet by pyarrow, if it is installed, Avro by the reader of
-manifests. The files are strangers' bytes: the pages of Parquet are looked at before they are unpacked."""
+"""Positions in files of position deletes of format version 2: Parquet and ORC by pyarrow, if it is installed, Avro by the reader
+of manifests. The files are strangers' bytes: the pages of Parquet are looked at before they are unpacked."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
@@ -7,12 +7,13 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import Any, Final
 
-from graveler.errors import CorruptError
+from graveler.errors import CorruptError, InvalidError
 from graveler.lake.importing.parquet_pages import pages
 from graveler.system.extras import not_installed
 from graveler.table_format.avro_files import read_avro_file
 from graveler.table_format.merge_results import ReadPositions
 from graveler.table_format.plain_documents import Document, ReadFile
+from graveler.table_format.relocation import MoveLocation, rewrite_avro_positions
 
 MAX_POSITIONS: Final = 8_000_000
 """Positions of a file that are read into memory: about 100 bytes each."""
@@ -22,17 +23,22 @@ _BATCH: Final = 65_536
 
 
 def missing_reader() -> str:
-    """Return the sentence about what reading positions in Parquet files lacks; empty if nothing. No request."""
-    return "" if find_spec("pyarrow") else not_installed("reading positions in Parquet files", "pyarrow", "arrow")
+    """Return the sentence about what reading positions in Parquet and ORC files lacks; empty if nothing. No request."""
+    return (
+        "" if find_spec("pyarrow") else not_installed("reading positions in Parquet and ORC files", "pyarrow", "arrow")
+    )
 
 
 def position_reader(read_file: ReadFile) -> ReadPositions:
-    """Return a reader of positions by data file. It returns None for a file that it cannot read: ORC, Parquet without pyarrow,
-    or one with more than :data:`MAX_POSITIONS`. One read of the file, 0.5 µs for each position. :class:`CorruptError`."""
+    """Return a reader of positions by data file. It returns None for a file that it cannot read: Parquet or ORC without
+    pyarrow, or one with more than :data:`MAX_POSITIONS`. One read of the file, 0.5 µs for each position.
+    :class:`CorruptError`."""
 
     def read(data_file: Document) -> Mapping[str, frozenset[int]] | None:
-        read_pairs = {"PARQUET": _parquet_pairs, "AVRO": _avro_pairs}.get(data_file["format"].upper())
-        is_missing = read_pairs is _parquet_pairs and bool(missing_reader())
+        read_pairs = {"PARQUET": _parquet_pairs, "ORC": _orc_pairs, "AVRO": _avro_pairs}.get(
+            data_file["format"].upper()
+        )
+        is_missing = read_pairs is not _avro_pairs and bool(missing_reader())
         if read_pairs is None or is_missing or data_file["record_count"] > MAX_POSITIONS:
             return None
         location = data_file["path"]
@@ -44,6 +50,39 @@ def position_reader(read_file: ReadFile) -> ReadPositions:
         return {path: frozenset(numbers) for path, numbers in positions.items()}
 
     return read
+
+
+def rewrite_positions(contents: bytes, file_format: str, location: str, move: MoveLocation) -> bytes:
+    """Return a file of position deletes whose data files have been moved, in the order that the table specification demands.
+
+    :class:`InvalidError` for ORC, and for Parquet without pyarrow; :class:`CorruptError`.
+    """
+    if file_format == "AVRO":
+        return rewrite_avro_positions(contents, location, move)
+    if file_format != "PARQUET":
+        raise InvalidError(
+            f"{location!r} has position deletes in {file_format}, which cannot be written anew; compact the table where it was "
+            "before, so that it has none"
+        )
+    if not find_spec("pyarrow"):
+        raise InvalidError(not_installed(f"writing the position deletes {location!r} anew", "pyarrow", "arrow"))
+    arrow: Any = import_module("pyarrow")
+    parquet: Any = import_module("pyarrow.parquet")
+    try:
+        with parquet.ParquetFile(BytesIO(contents)) as opened:
+            _check_pages(contents, opened, location)
+            table = opened.read()
+        index = table.schema.get_field_index(_PATH)
+        paths = arrow.array([move(path) for path in table.column(index).to_pylist()], table.schema.field(index).type)
+        moved = table.set_column(index, table.schema.field(index), paths)
+        moved = moved.sort_by([(_PATH, "ascending"), (_POSITION, "ascending")]).replace_schema_metadata(
+            table.schema.metadata
+        )
+        stream = BytesIO()
+        parquet.write_table(moved, stream, compression="zstd")
+        return stream.getvalue()
+    except (arrow.ArrowException, ValueError, OverflowError, KeyError, TypeError, OSError) as error:
+        raise _damaged(location, f"is not a valid Parquet file of positions: {error}") from None
 
 
 def _damaged(location: str, reason: object) -> CorruptError:
@@ -71,6 +110,22 @@ def _parquet_pairs(contents: bytes, location: str) -> Iterable[tuple[Any, Any]]:
             return pairs
     except (arrow.ArrowException, ValueError, OverflowError, KeyError, OSError) as error:
         raise _damaged(location, f"is not a valid Parquet file of positions: {error}") from None
+
+
+def _orc_pairs(contents: bytes, location: str) -> Iterable[tuple[Any, Any]]:
+    arrow: Any = import_module("pyarrow")
+    orc: Any = import_module("pyarrow.orc")
+    try:
+        opened = orc.ORCFile(BytesIO(contents))
+        if opened.nrows > MAX_POSITIONS:
+            raise _damaged(location, "it has more positions than its manifest states")
+        pairs: list[tuple[Any, Any]] = []
+        for stripe in range(opened.nstripes):
+            batch = opened.read_stripe(stripe, columns=[_PATH, _POSITION])
+            pairs += zip(batch.column(_PATH).to_pylist(), batch.column(_POSITION).to_pylist(), strict=True)
+        return pairs
+    except (arrow.ArrowException, ValueError, OverflowError, KeyError, OSError) as error:
+        raise _damaged(location, f"is not a valid ORC file of positions: {error}") from None
 
 
 def _check_pages(contents: bytes, opened: Any, location: str) -> None:

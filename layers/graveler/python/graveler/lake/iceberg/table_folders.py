@@ -5,6 +5,7 @@ all branches. Metadata documents and manifests hold absolute locations, so that 
 in a folder, ``s3://…`` on S3.
 """
 
+from os.path import realpath
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +17,9 @@ from graveler.table_format.file_locations import normal_location
 from graveler.tree.record import base32
 
 _NAME_CHARS: Final = 20
+_LOCAL: Final = "file://"
+_FOLDER_LEVELS: Final = 3
+"""Levels of the key of a table's folder."""
 _ANY_NAME: Final = bytes(32)
 
 
@@ -23,7 +27,7 @@ def root_of(repository: RepositoryParts) -> str:
     """Return the location of the repository's storage as clients know it, without a trailing slash. No request."""
     objects = repository.objects
     if isinstance(objects, FolderObjects):
-        return "file://" + objects.name_of("x").removesuffix("/x")
+        return _LOCAL + objects.name_of("x").removesuffix("/x")
     return objects.namespace
 
 
@@ -82,6 +86,37 @@ def folder_of(repository: RepositoryParts, uuid: str, location: str) -> TableFol
     if key == spelled or not repository.names.is_table_folder(key, uuid):
         raise InvalidError(
             f"table {uuid} names {location!r} as its location, and this repository did not make that folder for it. A lake that "
-            f"was moved lies elsewhere now (at {root.rstrip('/')!r}), while the table's files hold absolute locations"
+            f"was moved lies elsewhere now (at {root.rstrip('/')!r}), while the table's files hold absolute locations; "
+            "`graveler table rewrite-location` of a branch rewrites them"
         )
     return TableFolder(key, spelled)
+
+
+def expect_not_moved(repository: RepositoryParts, uuid: str, location: str) -> None:
+    """Raise :class:`InvalidError` for a table whose files lie elsewhere than its metadata names. A lake in a folder that is
+    opened by another name of that folder, through a link, was not. No request."""
+    try:
+        folder_of(repository, uuid, location)
+    except InvalidError:
+        folder = moved_folder(repository, uuid, location)
+        is_local = isinstance(repository.objects, FolderObjects) and normal_location(location).startswith(_LOCAL)
+        if not is_local or _real_path(location) != _real_path(folder.location):
+            raise
+
+
+def _real_path(location: str) -> str:
+    return realpath(normal_location(location).removeprefix(_LOCAL))
+
+
+def moved_folder(repository: RepositoryParts, uuid: str, location: str) -> TableFolder:
+    """Return the present folder of a table whose metadata names a location, which may be that of a folder, a bucket or a prefix
+    from which the repository's storage was moved. No request. :class:`InvalidError` if this repository did not make a folder of
+    that name for the table."""
+    levels = normal_location(location).rstrip("/").rsplit("/", _FOLDER_LEVELS)
+    key = "/".join(levels[1:])
+    if not repository.names.is_table_folder(key, uuid):
+        raise InvalidError(
+            f"table {uuid} names {location!r} as its location, and this repository made no folder of that name for it, here or "
+            "elsewhere; register a table from elsewhere instead"
+        )
+    return TableFolder(key, f"{root_of(repository)}/{key}")

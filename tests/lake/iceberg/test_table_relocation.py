@@ -1,0 +1,133 @@
+"""Tables of a lake that was moved to another folder: their locations are rewritten, and every snapshot has the same rows."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import BadRequestError
+
+import graveler
+from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.repository import OpenRepository
+from graveler.requests.iceberg import Identifier
+from graveler.sdk.iceberg_tables import Tables
+from tests.lake.iceberg.histories import Histories, Kind, Operation, Session, Side, random_operation
+from tests.lake.iceberg.row_reader import Document, multiset
+
+KINDS = [Kind(), Kind(equality=True), Kind(version=3), Kind(partitioned=False)]
+APPENDS = [Operation("append", partition, key) for partition, key in ((0, 1), (0, 2), (0, 2), (1, 2), (0, 3))]
+DELETES = [Operation("delete", 0, 1, "position"), Operation("delete", 0, 2, "position")]
+BY_VALUE = [Operation("delete", 0, 1, "equality"), Operation("upsert", 0, 1)]
+
+
+def rows_of_snapshots(document: Document) -> Mapping[int, Counter[Any]]:
+    """Return the rows of each snapshot of a table."""
+    numbers = [snapshot["snapshot-id"] for snapshot in document["snapshots"]]
+    return {number: multiset(document | {"current-snapshot-id": number}) for number in numbers}
+
+
+def numbers_of(document: Document) -> list[Document]:
+    """Return the snapshots of a table without their locations."""
+    return [
+        {name: part for name, part in snapshot.items() if name != "manifest-list"} for snapshot in document["snapshots"]
+    ]
+
+
+def load(repository: OpenRepository, table: Identifier, ref: str = "main") -> Document:
+    return CatalogReader(repository.parts, ref).load(table).document
+
+
+class MovedLake:
+    """A lake with a table of each kind, moved to another folder; with the metadata and rows that the tables had before."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.former: dict[Identifier, Document] = {}
+        self.rows: dict[Identifier, Mapping[int, Counter[Any]]] = {}
+        before, self.folder = folder / "before", folder / "after"
+        with Histories(before) as histories:
+            for number, kind in enumerate(KINDS):
+                random = Random(f"{seed}-{number}")
+                table = histories.begin(kind)
+                session = Session(histories, Side("main", "base", table), random, kind)
+                more = [random_operation(random, kind) for _ in range(4)]
+                for operation in [*APPENDS, *DELETES, *(BY_VALUE if kind.equality else []), *more]:
+                    session.act(operation)
+                self.former[table] = histories.load("main", table).document
+                self.rows[table] = rows_of_snapshots(self.former[table])
+        before.rename(self.folder)
+        self.handle = graveler.open(self.folder, user="ada")
+        verbs: Any = self.handle.verbs
+        self.repository: OpenRepository = verbs.repository("sales")
+
+    def catalog(self, ref: str = "main") -> Catalog:
+        """Return PyIceberg's catalog of a ref."""
+        properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(self.folder)}
+        return load_catalog("test", warehouse=f"sales@{ref}", **properties)
+
+
+@pytest.fixture(params=[0, 1, 2])
+def moved_lake(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MovedLake]:
+    lake = MovedLake(tmp_path, request.param)
+    with lake.handle:
+        yield lake
+
+
+def test_a_moved_table_has_the_same_rows_in_every_snapshot(moved_lake: MovedLake) -> None:
+    repository = moved_lake.repository
+    with pytest.raises(BadRequestError, match="rewrite-location"):
+        moved_lake.catalog().load_table("shop.orders1")
+    former_head = repository.commit_of("main")
+    rewritten = Tables(repository, "main", "ada").rewrite_locations()
+    assert set(rewritten.tables) == set(moved_lake.former)
+    assert repository.commit_of("main") == rewritten.commit
+    assert rewritten.commit.parents == (former_head.id,)
+    for table, rows in moved_lake.rows.items():
+        document, former = load(repository, table), moved_lake.former[table]
+        assert document["location"].startswith(f"file://{moved_lake.folder}/")
+        assert f"{moved_lake.folder.with_name('before')}" not in str(document)
+        assert rows_of_snapshots(document) == rows
+        assert (numbers_of(document), document["refs"]) == (numbers_of(former), former["refs"])
+        assert Tables(repository, "main").load(str(table)).check() == []
+    assert Tables(repository, "main", "ada").rewrite_locations().tables == ()
+    assert repository.commit_of("main") == rewritten.commit
+
+
+def test_a_moved_table_goes_on(moved_lake: MovedLake) -> None:
+    repository = moved_lake.repository
+    Tables(repository, "main").rewrite_locations("shop.orders1")
+    orders = moved_lake.catalog().load_table("shop.orders1")
+    former = orders.scan().to_arrow()
+    orders.append(former)
+    orders.delete("key == 1")
+    assert orders.scan().to_arrow().num_rows == 2 * sum(key != 1 for key in former["key"].to_pylist())
+    assert Tables(repository, "main").load("shop.orders1").check() == []
+    with pytest.raises(BadRequestError, match="rewrite-location"):
+        moved_lake.catalog().load_table("shop.orders2")
+
+
+def test_branches_rewritten_apart_have_their_files_in_common(tmp_path: Path) -> None:
+    lake = MovedLake(tmp_path, 0)
+    with lake.handle:
+        lake.repository.create_branch("dev", "main")
+        for branch in ("main", "dev"):
+            Tables(lake.repository, branch).rewrite_locations("shop.orders1")
+        table = Identifier(("shop",), "orders1")
+        lists = [
+            [snapshot["manifest-list"] for snapshot in load(lake.repository, table, branch)["snapshots"]]
+            for branch in ("main", "dev")
+        ]
+        assert lists[0] == lists[1]
+
+
+def test_a_lake_that_is_opened_through_a_link_was_not_moved(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with Histories(tmp_path / "real" / "lake") as histories:
+        table = histories.begin(Kind())
+    properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(tmp_path / "link" / "lake")}
+    loaded = load_catalog("test", warehouse="sales@main", **properties).load_table(str(table))
+    assert loaded.scan().to_arrow().num_rows == 0
