@@ -65,6 +65,7 @@ def appended(
     size: int = 4,
     snapshot_id: int = 0,
     number_of_manifests: int = 1,
+    partition: tuple[object, ...] = (),
 ) -> TableChange:
     """Write manifests and list of a snapshot that adds data files (``paths`` in the table's folder, already written), as a client
     does, and return the change that commits it."""
@@ -72,7 +73,7 @@ def appended(
     snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in document.get("snapshots", ())}
     number, snapshot_id = document["last-sequence-number"] + 1, snapshot_id or randbits(62)
     files = [
-        {"path": f"{location}/{path}", "format": "PARQUET", "partition": (), "record_count": 1, "size": size}
+        {"path": f"{location}/{path}", "format": "PARQUET", "partition": partition, "record_count": 1, "size": size}
         for path in paths
     ]
     added: dict[str, Any] = {

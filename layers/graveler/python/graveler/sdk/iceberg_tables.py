@@ -273,6 +273,24 @@ class Tables:
         return self._repository.commit_of(self._ref).id
 
 
+def tables_at(
+    repository: "AnyRepository", base: CommitID, changed: CommitID, path: str
+) -> "tuple[Table | None, Table | None] | None":
+    """Return the table of this name, or with an entry at this path, at two commits; None if neither has it, or one has another
+    object of that path. Two look-ups, if it can be the name of a table."""
+    try:
+        entry_path = relation_key(parse_table(path), "table").decode()
+    except InvalidError:
+        return None
+    tables: list[Table | None] = []
+    for commit_id in (base, changed):
+        entry, other = repository.stat_many(commit_id, (entry_path, path))
+        if other is not None and path != entry_path:
+            return None
+        tables.append(None if entry is None else Table(repository, commit_id, entry))
+    return (tables[0], tables[1]) if any(tables) else None
+
+
 def compare_tables(before: Table | None, after: Table | None) -> TableDifference:
     """Return what turns a table of one ref into that of another; None, of at most one of them, is a table that does not exist
     there. Its metadata at both, two manifest lists, and the manifests that differ are read."""

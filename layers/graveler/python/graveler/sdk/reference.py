@@ -295,6 +295,8 @@ class Reference:
         ``path`` is a file of Parquet, CSV or JSON (``.parquet``, ``.csv``, ``.tsv``, ``.json``, ``.jsonl``, ``.ndjson``, the
         texts also with ``.gz``), or a folder or a pattern (``tables/*.parquet``) for all such files of one format. Files and
         folders whose names begin with ``_`` or ``.`` are left out. All rows of a table that one side lacks are added or removed.
+        Or it is the name of an Iceberg table (``shop.orders``), whose live rows are compared by the columns that it has at the
+        other ref's commit, whatever they were called before; what else differs in its columns is in :attr:`RowDiff.columns`.
 
         With ``keys``, the names of columns, rows with equal keys are one row, which is unchanged or changed; NULL is a value like
         others. No two rows of a side may have equal keys. Without, rows are added or removed, each as often as one side has more
@@ -317,11 +319,13 @@ class Reference:
             from graveler.sql.rowdiff.comparison import compare_rows
         except ModuleNotFoundError as error:
             raise UnavailableError(not_installed("a diff of rows", error.name, "sql")) from None
+        from graveler.sdk.iceberg_tables import tables_at
         from graveler.sdk.rows import RowDiff
 
         base, changed = self.get_commit().id, self._access.repository.commit_of(ref_of(other_ref)).id
         columns = (keys,) if isinstance(keys, str) else tuple(keys)
-        comparison = compare_rows(self._access.lake, self.repo_id, base, changed, path, columns, memory_limit)
+        table = tables_at(self._access.repository, base, changed, path) or path
+        comparison = compare_rows(self._access.lake, self.repo_id, base, changed, table, columns, memory_limit)
         return RowDiff(comparison)
 
     def merge_into(

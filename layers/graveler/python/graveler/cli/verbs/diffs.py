@@ -66,7 +66,11 @@ def diff(
     ] = False,
     rows: Annotated[
         str | None,
-        typer.Option("--rows", metavar="PATH", help="Compare the rows of a table: a file, a folder, or a pattern."),
+        typer.Option(
+            "--rows",
+            metavar="PATH",
+            help="Compare the rows of a table: a file, a folder, a pattern, or Iceberg's.",
+        ),
     ] = None,
     key: Annotated[
         list[str] | None,
@@ -90,8 +94,8 @@ def diff(
     An Iceberg table is one line: rows and files that were added and removed, and the columns that changed. With --files, --stat,
     --patch or --folders its files are objects like others.
 
-    With --rows, compare the rows of a table in Parquet, CSV or JSON: whole rows, which are added or removed; with --key, rows
-    with equal keys are one row, which may have changed. Needs pip install 'graveler[sql]'.
+    With --rows, compare the rows of a table in Parquet, CSV or JSON, or of an Iceberg table: whole rows, which are added or
+    removed; with --key, rows with equal keys are one row, which may have changed. Needs pip install 'graveler[sql]'.
 
     \b
     Examples:
@@ -104,6 +108,7 @@ def diff(
       graveler diff lakefs://quickstart/v1 main --rows lakes.parquet
       graveler diff lakefs://quickstart/v1 main --rows 'data/*.csv' --key id
       graveler diff lakefs://quickstart/v1 main --rows data/ --memory-limit 8GB
+      graveler diff lakefs://quickstart/v1 main --rows shop.orders --key id
 
     \b
     JSON: a line {type, path, before, after} for each, in path order;

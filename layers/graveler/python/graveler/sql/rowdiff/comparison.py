@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from shutil import rmtree
-from typing import Final
+from typing import Final, TypeAlias
 
 from graveler.errors import InvalidError
 from graveler.files.lake import LakeHandle
 from graveler.model import CommitID
 from graveler.remote.any_repository import AnyLake
 from graveler.sql.rowdiff.differences import ColumnDifference
+from graveler.sql.rowdiff.iceberg_files import IcebergSides, IcebergTable, iceberg_sides
+from graveler.sql.rowdiff.iceberg_reader import IcebergReader
 from graveler.sql.rowdiff.table_reader import Columns, Part, Side, TableReader, columns_of, compared, select
-from graveler.sql.rowdiff.tables import Format, Sides, sides_of
+from graveler.sql.rowdiff.tables import AnySides, Format, sides_of
 from graveler.sql.rowdiff.types import Kind, Struct, cast, quoted_name, sql, with_all_digits
 from graveler.sql.session import Session
 from graveler.system.temporary_files import own_path
@@ -54,14 +56,25 @@ class Comparison:
     close: Callable[[], None]
 
 
+Tables: TypeAlias = tuple[IcebergTable | None, IcebergTable | None]
+"""An Iceberg table at two commits; None where it does not exist."""
+
+
 def compare_rows(
-    lake: AnyLake, repository: str, base: CommitID, changed: CommitID, path: str, keys: Sequence[str], memory_limit: str
+    lake: AnyLake,
+    repository: str,
+    base: CommitID,
+    changed: CommitID,
+    table: str | Tables,
+    keys: Sequence[str],
+    memory_limit: str,
 ) -> Comparison:
-    """Compare the table at ``path`` of two commits; :meth:`Reference.diff_rows` says how, and which errors there are."""
+    """Compare the table of files at a path of two commits, or an Iceberg table; :meth:`Reference.diff_rows` says how, and which
+    errors there are."""
     if len({key.lower() for key in keys}) < len(keys):
         raise InvalidError(f"a key column is named twice: {', '.join(map(repr, keys))}")
     opened = lake.repository(repository)
-    sides = sides_of(opened, base, changed, path)
+    sides = sides_of(opened, base, changed, table) if isinstance(table, str) else iceberg_sides(*table)
     session = Session(LakeHandle(lake))
     folder = own_path()
 
@@ -76,7 +89,11 @@ def compare_rows(
         with session.explained(lambda _, text: InvalidError(f"memory_limit {memory_limit!r} is no size: {text}")):
             session.connection.execute("SET memory_limit = $1", [memory_limit])
             session.connection.execute(_fewer_threads(_OF_A_THREAD))
-        reading = TableReader(session, opened, repository, sides, memory_limit, str(folder))
+        reading: TableReader
+        if isinstance(sides, IcebergSides):
+            reading = IcebergReader(session, opened, repository, sides, memory_limit, str(folder))
+        else:
+            reading = TableReader(session, opened, repository, sides, memory_limit, str(folder))
         comparer = _Comparer(reading, Side("left", base), Side("right", changed), sides, tuple(keys))
         return session.interruptibly(partial(comparer.run, close))
     except BaseException:
@@ -85,7 +102,7 @@ def compare_rows(
 
 
 class _Comparer:
-    def __init__(self, reading: TableReader, base: Side, changed: Side, sides: Sides, keys: tuple[str, ...]) -> None:
+    def __init__(self, reading: TableReader, base: Side, changed: Side, sides: AnySides, keys: tuple[str, ...]) -> None:
         self._reading = reading
         self._base = base
         self._changed = changed
@@ -141,7 +158,7 @@ class _Comparer:
             expressions.append(f"{cast(f'd.{name}', struct, with_all_digits(struct))} AS {name}")
         return ", ".join(expressions)
 
-    def _parts(self, files: Sides) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    def _parts(self, files: AnySides) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
         return self._reading.parts(self._base, files.base), self._reading.parts(self._changed, files.changed)
 
     def _make_differences(self, base: Sequence[Part], changed: Sequence[Part], columns: Aliases) -> None:
@@ -199,9 +216,11 @@ class _Comparer:
             FROM l FULL JOIN r ON {joined}
             WHERE l.here IS NULL OR r.here IS NULL{unequal}"""
 
-    def _column_differences(self, differing: Sides) -> tuple[ColumnDifference, ...]:
+    def _column_differences(self, differing: AnySides) -> tuple[ColumnDifference, ...]:
         """Return how the columns differ, if there is a table on both sides. Files that are equal have a part in it only if those
         that differ have other columns."""
+        if isinstance(self._sides, IcebergSides):
+            return self._sides.columns
         if not self._sides.base or not self._sides.changed:
             return ()
         before, after = (_by_name(parts) for parts in self._parts(differing))
@@ -246,7 +265,7 @@ class _Comparer:
         by_name = {name.lower(): name for name in columns}
         return {by_name[key.lower()]: columns[by_name[key.lower()]] for key in self._keys}
 
-    def _pruned_for_keys(self, differing: Sides) -> Sides:
+    def _pruned_for_keys(self, differing: AnySides) -> AnySides:
         """Check the keys over all files, and return the files to compare: all, if the keys' types depend on equal ones."""
         base, changed = self._parts(self._sides)
         for side, parts in ((self._base, base), (self._changed, changed)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graveler.errors import GravelerError, InvalidError, UnavailableError
 from graveler.sql.rowdiff.csv_files import first_error, separator_of
-from graveler.sql.rowdiff.tables import Format, Sides
+from graveler.sql.rowdiff.tables import AnySides, Format
 from graveler.sql.rowdiff.types import (
     JSON,
     MACROS,
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     import duckdb
 
     from graveler.lake.objects.verification import OpenedObject
-    from graveler.model import CommitID, ObjectEntry
+    from graveler.model import CommitID
     from graveler.remote.any_repository import AnyRepository
     from graveler.sql.session import Session
 
-_SCHEME: Final = "graveler://"
+SCHEME: Final = "graveler://"
+"""The beginning of files' addresses in DuckDB."""
 _AT_ONCE: Final = 16
 _READERS: Final = {Format.CSV: "read_csv", Format.JSON: "read_json", Format.PARQUET: "read_parquet"}
 _OPTIONS: Final = {
@@ -79,7 +80,13 @@ class TableReader:
     """A session that reads one table's files. Its errors name the file, and the side."""
 
     def __init__(
-        self, session: "Session", repository: "AnyRepository", name: str, sides: Sides, memory_limit: str, folder: str
+        self,
+        session: "Session",
+        repository: "AnyRepository",
+        name: str,
+        sides: AnySides,
+        memory_limit: str,
+        folder: str,
     ) -> None:
         self.connection: duckdb.DuckDBPyConnection = session.connection
         self._session = session
@@ -120,7 +127,7 @@ class TableReader:
         with self.explained():
             return self.connection.execute(statement).fetchall()
 
-    def parts(self, side: Side, files: "Mapping[str, ObjectEntry]") -> tuple[Part, ...]:
+    def parts(self, side: Side, files: Mapping[str, Any]) -> tuple[Part, ...]:
         """Return the calls that read these files, with their columns. Cost, once: reading the files' schemas; of JSON, files."""
         addresses = {f"{self._name}/{side.commit}/{path}": path for path in sorted(files)}
         if not addresses:
@@ -133,7 +140,7 @@ class TableReader:
 
     def _part(self, addresses: Sequence[str], option: str) -> Part:
         options = f"hive_partitioning=false, {_OPTIONS[self._format]}{option}"
-        call = f"{_READERS[self._format]}({_list(addresses)}, {options})"
+        call = f"{_READERS[self._format]}({address_list(addresses)}, {options})"
         columns = self._columns(call)
         if self._format is Format.JSON and any(name == _WHOLE_RECORD or kind != JSON for name, kind in columns.items()):
             self._check_records(addresses, columns)
@@ -142,12 +149,12 @@ class TableReader:
     def _check_records(self, addresses: Sequence[str], columns: Columns) -> None:
         """Check that all records are objects. Remove DuckDB's name of a whole record, which a file without values has, from the
         columns, unless an object has it. Cost: reading the files."""
-        records = f"read_json_objects({_list(addresses)}, filename={quoted(_FILE)})"
+        records = f"read_json_objects({address_list(addresses)}, filename={quoted(_FILE)})"
         kind = "json_type(json)"
         for (address,) in self.rows(
             f"SELECT {quoted_name(_FILE)} FROM {records} WHERE {kind} <> 'OBJECT' AND {kind} <> 'NULL' LIMIT 1"
         ):
-            raise self._unreadable(address.removeprefix(_SCHEME), "it has records that are no objects")
+            raise self._unreadable(address.removeprefix(SCHEME), "it has records that are no objects")
         named = f"list_contains(list_transform(json_keys(json), lambda name: lower(name)), {quoted(_WHOLE_RECORD)})"
         if self.rows(f"SELECT count(*) FROM {records} WHERE {named}") == [(0,)]:
             columns.pop(_WHOLE_RECORD, None)
@@ -196,9 +203,9 @@ class TableReader:
     def _of_one_schema(self, addresses: Sequence[str]) -> Iterator[list[str]]:
         for files, column, width in self.rows(f"""
             SELECT list(file), any_value(wide), any_value(width) FROM (
-                SELECT replace(file_name, '{_SCHEME}', '') AS file, max(precision) AS width, max_by(name, precision) AS wide,
-                    list((name, duckdb_type, num_children) ORDER BY column_id) AS columns
-                FROM parquet_schema({_list(addresses)}) GROUP BY ALL
+                SELECT replace(file_name, '{SCHEME}', '') AS file, max(precision) AS width, max_by(name, precision) AS wide,
+                    list((name, duckdb_type, num_children, field_id) ORDER BY column_id) AS columns
+                FROM parquet_schema({address_list(addresses)}) GROUP BY ALL
             ) GROUP BY columns ORDER BY min(file)"""):
             if width is not None and width > _MOST_DIGITS:
                 side, path = self._known[min(files)]
@@ -242,14 +249,16 @@ class TableReader:
             reason = first_error(self._opened(address), self._separators[address])
         for advice in _ADVICE:
             text = text.partition(advice)[0]
-        return self._unreadable(address, reason or text.replace(f"{_SCHEME}{address}", self._known[address][1]).strip())
+        return self._unreadable(address, reason or text.replace(f"{SCHEME}{address}", self._known[address][1]).strip())
 
     def _is_broken(self, address: str) -> bool:
         """Return whether a file cannot be read, by reading it: DuckDB does not always say in which file it found what."""
         import duckdb
 
         try:
-            self.connection.execute(f"SELECT max(hash(COLUMNS(*))) FROM read_parquet({_list([address])})").fetchall()
+            self.connection.execute(
+                f"SELECT max(hash(COLUMNS(*))) FROM read_parquet({address_list([address])})"
+            ).fetchall()
         except duckdb.Error:
             return True
         return False
@@ -284,8 +293,9 @@ def _columns(of_files: Columns, columns: Mapping[str, tuple[str, Kind]]) -> Iter
         yield f"{value} AS {alias}, "
 
 
-def _list(addresses: Iterable[str]) -> str:
-    return listed([f"{_SCHEME}{_literally(address)}" for address in addresses])
+def address_list(addresses: Iterable[str]) -> str:
+    """Return the addresses of files as DuckDB's readers take them."""
+    return listed([f"{SCHEME}{_literally(address)}" for address in addresses])
 
 
 def _literally(path: str) -> str:

@@ -1,10 +1,10 @@
 """The files that make up a table at a commit."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from graveler.errors import InvalidError, NotFoundError
 from graveler.model import CommitID, ObjectEntry
@@ -38,10 +38,39 @@ _FORMATS: Final = {
 _COMPRESSED: Final = ".gz"
 
 
-@dataclass(frozen=True)
-class Sides:
+class AnySides(Protocol):
     """A table's files at two commits, by path; an empty mapping where there is no table. ``partitions`` are the columns that
     folders ``column=value/`` give all of them."""
+
+    @property
+    def format(self) -> Format:
+        """The format of all files."""
+        ...
+
+    @property
+    def base(self) -> Mapping[str, Any]:
+        """The files of the first commit."""
+        ...
+
+    @property
+    def changed(self) -> Mapping[str, Any]:
+        """The files of the second commit."""
+        ...
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Columns whose values are in the names of folders."""
+        ...
+
+    def differing(self) -> Self:
+        """Return the files without those that have the same rows on both sides. For multisets of rows, with C what is equal:
+        (C + L) - (C + R) = L - R."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A table of files at two commits: the entries of its files, by path."""
 
     format: Format
     base: dict[str, ObjectEntry]
@@ -49,8 +78,7 @@ class Sides:
     partitions: frozenset[str]
 
     def differing(self) -> "Sides":
-        """Return the files without those that have the same bytes at the same path on both sides. For multisets of rows, with C
-        what is equal: (C + L) - (C + R) = L - R."""
+        """Return the files without those that have the same bytes at the same path on both sides."""
         same = {path for path, entry in self.base.items() if _is_same(entry, self.changed.get(path))}
         base, changed = (
             {path: entry for path, entry in side.items() if path not in same} for side in (self.base, self.changed)
