@@ -20,17 +20,8 @@ from infra.layer import LayerError
 from infra.network import NetworkStack
 from infra.observability import ObservabilityStack
 from infra.operations import OperationsStack
-from infra.settings import (
-    CONFIRM,
-    PREFIX,
-    TAG,
-    Settings,
-    SettingsError,
-    check_context,
-    read_file,
-    read_settings,
-    settings_path,
-)
+from infra.settings import CONFIRM, PREFIX, TAG, Settings, SettingsError
+from infra.settings_files import check_context, read_file, read_settings, settings_path
 from infra.spark import SparkStack
 from infra.stateful import StatefulStack
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.settings import DEPLOYMENTS, OWN_KEY, SETTING_TAG, TAG, SettingsError, read_file
+from infra.settings import DEPLOYMENTS, OWN_KEY, SETTING_TAG, TAG, SettingsError
+from infra.settings_files import read_file
 
 Clients = Callable[[str], Any]
 """Makes a client of botocore from a service's name."""

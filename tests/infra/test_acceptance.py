@@ -12,7 +12,8 @@ from infra.acceptance import __main__ as command
 from infra.acceptance.account import Account
 from infra.acceptance.checks import CHECKS, Check
 from infra.acceptance.deployment import CheckError, Deployment
-from infra.settings import PREFIX, read_settings
+from infra.settings import PREFIX
+from infra.settings_files import read_settings
 from tests.infra.conftest import synthesised, without_expressions
 from tests.infra.emulator import Emulator, emulating
 from tests.infra.tools import host_architecture

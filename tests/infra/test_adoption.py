@@ -10,7 +10,8 @@ from botocore.session import Session
 from botocore.stub import Stubber
 
 from infra.leftovers import LeftoversError, advice, leftovers, main, merged
-from infra.settings import SettingsError, read_settings
+from infra.settings import SettingsError
+from infra.settings_files import read_settings
 from tests.infra.conftest import ADOPTED, BOUNDARY, ENCRYPTION_KEY, SEALING_KEY
 from tests.infra.tools import policies, resources
 

@@ -374,7 +374,8 @@ def test_each_of_many_buckets_may_be_used(crowded: Templates) -> None:
 
 
 def test_more_buckets_than_a_function_may_be_told_are_refused() -> None:
-    from infra.settings import SettingsError, read_settings
+    from infra.settings import SettingsError
+    from infra.settings_files import read_settings
 
     names = ",".join([*LONG_NAMES, "one-more-" + "x" * 40])
     with pytest.raises(SettingsError, match="have 2,418 characters together; 2,400 fit"):

@@ -13,7 +13,8 @@ from botocore.stub import Stubber
 
 from infra.check_settings import Checks
 from infra.deployed import METADATA, DeployedStacks, check_settings, left_out
-from infra.settings import Settings, SettingsError, SparkJob, check_context, read_file, read_settings, settings_path
+from infra.settings import Settings, SettingsError, SparkJob
+from infra.settings_files import check_context, read_file, read_settings, settings_path
 
 ACCOUNT = "111122223333"
 REGION = "eu-central-1"

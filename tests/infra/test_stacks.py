@@ -812,14 +812,15 @@ def test_functions_start_as_the_settings_say(default: Templates, other: Template
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(settings: dict[str, Any], said: str) -> None:
-    from infra.settings import SettingsError, read_settings
+    from infra.settings import SettingsError
+    from infra.settings_files import read_settings
 
     with pytest.raises(SettingsError, match=re.escape(said)):
         read_settings({f"graveler:{name}": value for name, value in settings.items()}.get)
 
 
 def test_places_may_be_written_with_and_without_slashes() -> None:
-    from infra.settings import read_settings
+    from infra.settings_files import read_settings
 
     settings = read_settings({"graveler:data_buckets": "one/,two/a", "graveler:import_buckets": ["two/b/c/"]}.get)
     assert settings.data_buckets == ("one", "two/a/")
@@ -858,7 +859,8 @@ def test_warm_throughput_is_the_tables(full: Any, default: Any) -> None:
 
 
 def test_a_setting_without_a_value_is_refused_and_spaces_of_lists_do_not_count() -> None:
-    from infra.settings import SettingsError, read_settings
+    from infra.settings import SettingsError
+    from infra.settings_files import read_settings
 
     for name in ("alarm_email", "memory", "cors_origins", "spark", "spark_jobs"):
         with pytest.raises(SettingsError, match=f"{name} null: leave the setting out"):
@@ -895,7 +897,8 @@ def test_what_is_in_another_region_is_refused() -> None:
 
 
 def test_an_unknown_setting_is_named() -> None:
-    from infra.settings import SettingsError, read_settings
+    from infra.settings import SettingsError
+    from infra.settings_files import read_settings
 
     with pytest.raises(SettingsError, match="memry: unknown; known are name, architecture"):
         read_settings({"graveler": {"memry": 1}}.get)
@@ -920,7 +923,8 @@ def test_the_cdk_does_what_it_recommends_for_new_apps(default_assembly: Path) ->
 
 
 def test_cdk_json_holds_the_defaults() -> None:
-    from infra.settings import Settings, read_settings
+    from infra.settings import Settings
+    from infra.settings_files import read_settings
 
     context = json.loads((Path(__file__).resolve().parents[2] / "cdk.json").read_text())["context"]
     assert read_settings(context.get) == Settings()
