@@ -7,6 +7,7 @@ import lakefs
 import pytest
 from lakefs.client import Client
 
+from tests.clients.lakes_on_s3 import ServedOnS3, serving_on_s3
 from tests.clients.support import Served, Wire, new_name, serving
 from tests.support.lakefs_clients import drop_connections
 from tests.support.shell import Shell
@@ -16,6 +17,12 @@ from tests.support.shell import Shell
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     given = f"file://{tmp_path_factory.getbasetemp()}/"
     with serving(tmp_path_factory.mktemp("served") / "lake", "--import-source", given) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def served_on_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOnS3]:
+    with serving_on_s3(tmp_path_factory.mktemp("served-on-s3")) as server:
         yield server
 
 

@@ -1,16 +1,13 @@
 """PyIceberg on branches, tags and commits: by the REST catalog of a server, and in this process without one."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest.mock import patch
 
 import lakefs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from lakefs.client import Client
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, ForbiddenError, NoSuchTableError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -18,36 +15,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from tests.clients.support import Served, new_name, serving
-from tests.server.support import sealing_key_file
-from tests.support.lakefs_clients import drop_connections
-from tests.support.lakes_on_aws import new_lake_on_aws
-from tests.support.role_sessions import ROLE, role_sessions
+from tests.clients.lakes_on_s3 import ServedOnS3, new_repository
+from tests.clients.support import Served
 from tests.support.shell import Shell
 
 Open = Callable[[str], Catalog]
 """Opens the catalog at a ref."""
-
-
-@pytest.fixture(scope="session")
-def served_on_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
-    """A server of a lake on AWS that gives its clients credentials, and the environment that opens the lake without it."""
-    folder = tmp_path_factory.mktemp("served-on-s3")
-    variables, place = new_lake_on_aws("tables", folder / "cache")
-    with role_sessions() as sts:
-        sts.token = ""
-        variables |= {
-            "GRAVELER_TABLES": place["location"],
-            "GRAVELER_OBJECTS": place["objects"],
-            "GRAVELER_SEALING_KEY_FILE": str(sealing_key_file(folder)),
-            "AWS_REGION": place["region"],
-            "AWS_ENDPOINT_URL_S3": place["s3_endpoint_url"],
-            "AWS_ENDPOINT_URL_DYNAMODB": place["dynamodb_endpoint_url"],
-        }
-        places = ("--tables", place["location"], "--objects", place["objects"])
-        more = {"AWS_ENDPOINT_URL_STS": sts.url, "GRAVELER_TABLE_ROLE": ROLE}
-        with patch.dict(os.environ, variables | more), serving(folder / "lake", place=places) as server:
-            yield server, variables
 
 
 @pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.ci)])
@@ -56,18 +29,16 @@ def server(request: pytest.FixtureRequest, shell: Shell, environment: None) -> S
     if request.param == "folder":
         folder: Served = request.getfixturevalue("served")
         return folder
-    on_s3, variables = request.getfixturevalue("served_on_s3")
-    shell.export_all(variables)
-    return Served(on_s3.url)
+    on_s3: ServedOnS3 = request.getfixturevalue("served_on_s3")
+    shell.export_all(on_s3.environment)
+    return on_s3.served
 
 
 @pytest.fixture
 def repo(server: Served) -> Iterator[lakefs.Repository]:
     """A new repository."""
-    client, name = Client(host=server.url, username=server.key_id, password=server.secret), new_name()
-    place = "local:/" if server.lake is not None else client.storage_config.default_namespace_prefix.rstrip("/")
-    yield lakefs.Repository(name, client=client).create(storage_namespace=f"{place}/{name}")
-    drop_connections(client)
+    with new_repository(server) as repository:
+        yield repository
 
 
 @pytest.fixture(params=["served", "embedded"])

@@ -2,15 +2,20 @@
 
 import gzip
 import json
+import os
 from base64 import b64decode, b64encode
 from typing import Any, Final
 
 import pytest
 import urllib3
 
-from graveler.functions.entry import MAX_ANSWER, answered, api_handler
+from graveler.functions.deployed_lake import open_deployed_lake
+from graveler.functions.deployment_settings import read_configuration
+from graveler.functions.entry import MAX_ANSWER, answered, api_handler, seconds_left
+from graveler.functions.traffic import Traffic
 from tests.functions.conftest import Handler
 from tests.functions.events import event
+from tests.functions.test_maintenance import Context
 from tests.support.shell import Shell
 
 BASE: Final = "/iceberg/v1/sales/main"
@@ -115,6 +120,44 @@ def test_a_response_that_lambda_would_not_return_is_refused_and_no_client_delete
     assert (response["statusCode"], refused["type"]) == (status, kind)
     assert words in refused["message"]
     assert "etag" not in response["headers"]
+
+
+def test_a_commit_that_waits_for_its_turn_is_refused_before_the_function_is_ended(
+    catalog: Handler, authorization: str
+) -> None:
+    hurried = Context(3)
+    assert seconds_left(hurried) == 0
+    turns = open_deployed_lake(read_configuration(os.environ), Traffic()).repository("sales").parts.turns
+    creation = event("POST", f"{BASE}/namespaces", body={"namespace": ["shop"]}, authorization=authorization)
+    with turns.at("main", "an operation", keep=True) as turn:
+        turn.state()  # others trust its ticket for twenty seconds
+    response = catalog(creation, hurried)
+    assert refusal_of(response)["type"] == "TooManyRequestsException"
+    assert response["headers"]["retry-after"] == "1"
+    listing = event("GET", f"{BASE}/namespaces", authorization=authorization)
+    assert json.loads(catalog(listing, None)["body"])["namespaces"] == []
+    turns.release("main", "an operation")
+    assert catalog(creation, hurried)["statusCode"] == 200
+
+
+def test_a_commit_whose_checks_take_too_long_has_an_unknown_outcome_and_lands_when_it_is_repeated(
+    catalog: Handler, authorization: str
+) -> None:
+    """Its candidate stays open, and needs the files that clients delete after a 4xx."""
+    rule = {"name": "kept", "branches": ["main"], "statuses": [{"name": "kept", "check": {"kind": "no-deletes"}}]}
+    rules = event(
+        "PUT", "/api/v1/repositories/sales/settings/rules", body={"rules": [rule]}, authorization=authorization
+    )
+    assert api_handler("write")(rules, None)["statusCode"] == 200
+    creation = event("POST", f"{BASE}/namespaces", body={"namespace": ["shop"]}, authorization=authorization)
+    response = catalog(creation, Context(3))
+    assert (response["statusCode"], refusal_of(response)["type"]) == (500, "CommitStateUnknownException")
+    listing = event("GET", "/api/v1/repositories/sales/candidates", authorization=authorization)
+    (candidate,) = json.loads(api_handler("read")(listing, None)["body"])["results"]
+    assert candidate["state"] == "open"
+    assert catalog(creation, Context(25))["statusCode"] == 200
+    log = event("GET", "/api/v1/repositories/sales/refs/main/commits", authorization=authorization)
+    assert json.loads(api_handler("read")(log, None)["body"])["results"][0]["id"] == candidate["commit_id"]
 
 
 def test_large_metadata_are_returned_to_clients_that_accept_gzip(catalog: Handler, authorization: str) -> None:

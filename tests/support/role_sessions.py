@@ -14,6 +14,7 @@ from tests.infra.iam.policies import Policies, Principal, Request, parse
 from tests.support.patience import PATIENCE
 from tests.support.servers import ACCESS_KEY, SECRET_KEY
 
+_TOKEN: Final = "FwoG+/="
 ROLE: Final = "arn:aws:iam::123456789012:role/tables"
 _ANSWER: Final = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
 <AccessKeyId>{key}</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey><SessionToken>{token}</SessionToken>
@@ -24,14 +25,13 @@ _REFUSAL: Final = (
 
 
 class RoleSessions:
-    """The STS. ``refusal``, if it is set, is the code with which it refuses. Its sessions have this ``token``, which s3proxy
-    takes for an unknown header. Policies of more than ``room`` characters cannot be packed."""
+    """The STS. ``refusal``, if it is set, is the code with which it refuses. Policies of more than ``room`` characters cannot be
+    packed."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, str]] = []
         self.refusal = ""
         self.room = 2048
-        self.token = "FwoG+/="
         self.url = ""
 
     @property
@@ -50,7 +50,7 @@ class RoleSessions:
         if len(form["Policy"]) > 2048 or not 900 <= seconds <= 3600 or form["Action"] != "AssumeRole":
             return 400, _REFUSAL.format("ValidationError")
         end = (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return 200, _ANSWER.format(key=ACCESS_KEY, secret=escape(SECRET_KEY), token=self.token, end=end)
+        return 200, _ANSWER.format(key=ACCESS_KEY, secret=escape(SECRET_KEY), token=_TOKEN, end=end)
 
 
 @contextmanager

@@ -24,7 +24,6 @@ ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 @pytest.fixture(scope="module")
 def lake(server: Switch) -> Iterator[TablesOnS3]:
     with tables_on_s3() as lake:
-        lake.sts.token = ""
         yield lake
 
 

@@ -62,6 +62,7 @@ def test_a_writer_writes_files_too_and_deletes_none() -> None:
         "s3://lake/repos/sales/data/a",
         "s3://lake/repos/sales/_graveler/ranges/a",
     ],
+    ids=["another folder", "a longer name", "the folder", "repository", "bucket", "data", "ranges"],
 )
 def test_other_places_are_closed(address: str) -> None:
     assert allowed(WRITER, address) == set()

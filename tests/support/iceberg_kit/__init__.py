@@ -1,7 +1,7 @@
-"""Iceberg's REST compatibility kit, fetched by Maven once, 120 MB, and its run against a catalog.
+"""Iceberg's REST compatibility kit, fetched by Maven once, 190 MB, and its run against a catalog.
 
 The kit names files by constants: data in ``/path/to``, which a catalog that looks at files must find there, and locations in
-``/tmp``. Copies of its classes with the paths of a test's own folder go before it on the class path.
+``/tmp``. Copies of its classes with the addresses of a test's own place go before it on the class path.
 """
 
 import os
@@ -14,6 +14,8 @@ from typing import Final
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
+from msgspec import Struct
+
 from tests.support.patience import PATIENCE
 from tests.support.s3a import maven_jars
 
@@ -23,9 +25,8 @@ VIEWS: Final = "RESTCompatibilityKitViewCatalogTests"
 _HERE: Final = Path(__file__).parent
 _PACKAGE: Final = "org.apache.iceberg.rest"
 _DATA, _LOCATIONS = b"/path/to/", b"file:/tmp"
-_DATA_BYTES: Final = b"0123456789"
+DATA_FILES: Final = {f"data-{name}.parquet": b"0123456789" for name in "abcdef"}
 """The kit's data files have 10 bytes, which nobody reads."""
-_FILES: Final = "abcdef"
 _UTF8: Final = 1
 _ENTRY_BYTES: Final = {
     3: 4,
@@ -64,16 +65,22 @@ def iceberg_kit_jars() -> tuple[Path, ...]:
     return maven_jars("iceberg-kit", _HERE / "pom.xml")
 
 
-def run_kit(catalog: Mapping[str, str], folder: Path, selected: Sequence[str]) -> tuple[dict[str, str], str]:
+class KitPlace(Struct, frozen=True):
+    """The places of a run: a ``folder`` of its own on this machine, and addresses without a slash at their end: of
+    :data:`DATA_FILES`, which tables of the catalog may name, and of the locations that the kit chooses."""
+
+    folder: Path
+    data: str
+    locations: str
+
+
+def run_kit(catalog: Mapping[str, str], place: KitPlace, selected: Sequence[str]) -> tuple[dict[str, str], str]:
     """Run tests of the kit against the catalog with these properties; ``selected`` are classes, or ``class#method``.
 
-    Returns the outcomes by ``class.method``, each ``passed``, ``failed`` or ``skipped``, and what the kit said. The catalog must
-    let tables name files in ``folder``.
+    Returns the outcomes by ``class.method``, each ``passed``, ``failed`` or ``skipped``, and what the kit said.
     """
-    for name in _FILES:
-        (folder / f"data-{name}.parquet").write_bytes(_DATA_BYTES)
-    classes = folder / "classes"
-    _copy_classes(classes, folder)
+    folder, classes = place.folder, place.folder / "classes"
+    _copy_classes(classes, place)
     class_path = ":".join(map(str, (classes, *iceberg_kit_jars())))
     if any(name.startswith(TABLES_WITH_ALL_NAMES) for name in selected):
         source = _HERE / f"{TABLES_WITH_ALL_NAMES}.java"
@@ -114,9 +121,9 @@ def _outcomes(report: Path) -> dict[str, str]:
     return outcomes
 
 
-def _copy_classes(classes: Path, folder: Path) -> None:
-    """Write the kit's classes that name files, with the folder in place of the paths that they name."""
-    texts = {_DATA: f"{folder}/".encode(), _LOCATIONS: f"file:{folder}".encode()}
+def _copy_classes(classes: Path, place: KitPlace) -> None:
+    """Write the kit's classes that name files, with the addresses of the place instead of those that they name."""
+    texts = {_DATA: f"{place.data}/".encode(), _LOCATIONS: place.locations.encode()}
     (jar,) = (path for path in iceberg_kit_jars() if path.name.startswith("iceberg-core-") and "tests" in path.name)
     with ZipFile(jar) as archive:
         for name in archive.namelist():

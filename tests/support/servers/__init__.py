@@ -31,6 +31,7 @@ _LISTENING: Final = re.compile(rb"127\.0\.0\.1:(\d+)")
 _S3_PROPERTIES: Final = f"""\
 s3proxy.endpoint=http://127.0.0.1:0
 s3proxy.authorization=aws-v4
+s3proxy.ignore-unknown-headers=true
 s3proxy.identity={ACCESS_KEY}
 s3proxy.credential={SECRET_KEY}
 jclouds.provider=transient-nio2
@@ -48,7 +49,8 @@ def dynamodb_local() -> str:
 
 @cache
 def s3proxy() -> str:
-    """Endpoint URL of an s3proxy of this process, which keeps everything in memory, and checks signatures."""
+    """Endpoint URL of an s3proxy of this process, which keeps everything in memory, and checks signatures. It knows no sessions,
+    and ignores their tokens."""
     folder = _installed()
     properties = folder / "s3proxy.properties"
     return _started(folder, "s3", "-Dnone=", [str(properties)])

@@ -113,14 +113,16 @@ class Turns:
         keep: bool = False,
         meanwhile: Callable[[], None] | None = None,
         patient: bool | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> "Turn":
         """Return the turn of one verb at a branch, which begins when it first reads the branch. As a context manager, it ends the
         turn if the verb has not. ``ticket`` names a ticket that the steps of an operation share: it stays in the queue when one
         of them fails, and with ``keep``, which always takes it, and also when one succeeds. ``meanwhile`` is work that the verb
         has to do anyway and that needs no turn; it is called at most once, while other processes of this machine have their
-        turns. ``patient`` is a verb that waits for minutes, as steps of operations do: by default one with a ticket."""
+        turns. ``patient`` is a verb that waits for minutes, as steps of operations do: by default one with a ticket. Once
+        ``stop`` returns true, it waits no longer."""
         patient = bool(ticket) if patient is None else patient
-        return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile, patient=patient)
+        return Turn(self, branch, ticket, keep=keep, meanwhile=meanwhile, patient=patient, stop=stop)
 
     def release(self, branch: str, ticket: str) -> None:
         """Give up a turn that an operation has kept. One table write."""
@@ -171,8 +173,10 @@ class Turn:
         keep: bool,
         meanwhile: Callable[[], None] | None,
         patient: bool,
+        stop: Callable[[], bool] | None,
     ) -> None:
         self._turns = turns
+        self._stop = stop or (lambda: False)
         self._branch = branch
         self._kept = ticket
         self._keeps = keep
@@ -302,7 +306,7 @@ class Turn:
             elif clock.monotonic() - since > TURN:
                 if not slot.pass_over(number):
                     return  # out of turn, which only costs others time
-            elif not polls.wait(1 + _FURTHER * (slot.number - number - 1)):
+            elif self._stop() or not polls.wait(1 + _FURTHER * (slot.number - number - 1)):
                 raise busy(self._branch)
             number = slot.predecessor()
 
@@ -310,7 +314,7 @@ class Turn:
         return Polls(self._turns.clock, patience=PATIENT) if self._patient else Polls(self._turns.clock)
 
     def _pause(self, place: int) -> None:
-        if not self._polls.wait(place):
+        if self._stop() or not self._polls.wait(place):
             raise busy(self._branch)
 
     def _look(self, intent: Intent | None) -> tuple[BranchState, dict[str, int]]:

@@ -12,8 +12,8 @@ from graveler.api.errors import bad_request
 from graveler.api.staging import require_source
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.model import Commit, Page
-from graveler.requests.base import CommitInfo
-from graveler.requests.iceberg import CommitTables, Identifier, RegisterTable
+from graveler.requests.base import CommitInfo, Request
+from graveler.requests.iceberg import Identifier
 
 T = TypeVar("T")
 
@@ -49,10 +49,14 @@ def commit_info(call: Call) -> CommitInfo:
     return CommitInfo(author=call.committer, request_id=request_id)
 
 
-def run(call: Call, repository: str, request: CommitTables | RegisterTable) -> Commit:
-    """Run a request whose tables may name files in import sources that the caller may read. One table read, and the request."""
+def run(call: Call, repository: str, request: Request[T]) -> T:
+    """Run a request whose tables may name files in import sources that the caller may read. Where the process is stopped at the
+    end of the call's time, the request does not wait for longer. One table read, and the request."""
     opened = call.lake.repository(repository)
-    return opened.run(request, replace(call.context(), expect_source=partial(require_source, call, opened)))
+    context = replace(call.context(), expect_source=partial(require_source, call, opened))
+    if call.is_bounded:
+        context = replace(context, stop=lambda: call.seconds_left() <= 0)
+    return opened.run(request, context)
 
 
 def reader(call: Call, repository: str, ref: str, commit: Commit | None = None) -> CatalogReader:

@@ -23,6 +23,7 @@ from graveler.errors import (
     NotFoundError,
     PreconditionError,
     RuleError,
+    TooMuchWorkError,
     UnavailableError,
 )
 from graveler.lake.iceberg.catalog_errors import (
@@ -43,6 +44,7 @@ _TABLE: Final[tuple[tuple[type[GravelerError], int, str], ...]] = (
     (NamespaceNotEmptyError, 409, "NamespaceNotEmptyException"),
     (AlreadyExistsError, 409, "AlreadyExistsException"),
     (ConflictError, 409, "CommitFailedException"),
+    (TooMuchWorkError, *_UNKNOWN),  # its candidate stays open, and may still be published
     (InvalidError, 400, "BadRequestException"),
     (ForbiddenError, 403, "ForbiddenException"),
     (PreconditionError, 403, "ForbiddenException"),

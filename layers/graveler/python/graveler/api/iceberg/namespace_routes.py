@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
-from graveler.api.iceberg.catalog_calls import commit_info, levels, page_of, reader
+from graveler.api.iceberg.catalog_calls import commit_info, levels, page_of, reader, run
 from graveler.api.queries import Query
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
@@ -63,7 +63,7 @@ def create_namespace(call: Call, repository: str, branch: str, body: NewNamespac
     request = iceberg.CreateNamespace(
         branch=branch, namespace=body.namespace, properties=body.properties, info=commit_info(call)
     )
-    commit = call.run(repository, request)
+    commit = run(call, repository, request)
     properties = reader(call, repository, branch, commit).namespace(body.namespace)
     return json_response({"namespace": body.namespace, "properties": properties})
 
@@ -85,7 +85,7 @@ def namespace_exists(call: Call, repository: str, branch: str, namespace: str) -
 @routes.delete(NAMESPACE, "dropNamespace", iceberg.DropNamespace, responses={204: None})
 def drop_namespace(call: Call, repository: str, branch: str, namespace: str) -> Response:
     """Drop an empty namespace."""
-    call.run(repository, iceberg.DropNamespace(branch=branch, namespace=levels(namespace), info=commit_info(call)))
+    run(call, repository, iceberg.DropNamespace(branch=branch, namespace=levels(namespace), info=commit_info(call)))
     return no_content()
 
 
@@ -102,7 +102,7 @@ def update_properties(call: Call, repository: str, branch: str, namespace: str, 
     request = iceberg.SetNamespaceProperties(
         branch=branch, namespace=name, removals=body.removals, updates=body.updates, info=commit_info(call)
     )
-    call.run(repository, request)
+    run(call, repository, request)
     removed = [field for field in dict.fromkeys(body.removals) if field in before]
     missing = [field for field in dict.fromkeys(body.removals) if field not in before]
     return json_response({"updated": list(body.updates), "removed": removed, "missing": missing})

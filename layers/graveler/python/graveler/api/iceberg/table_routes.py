@@ -112,7 +112,7 @@ def create_table(call: Call, repository: str, branch: str, namespace: str, body:
         staged = TableFiles(table, document["table-uuid"], document["location"])
         return _response({"metadata": document}, access_to(call, opened, branch, staged))
     request = iceberg.CreateTable(branch=branch, table=table, definition=body.document(), info=commit_info(call))
-    return _loaded(call, repository, branch, table, call.run(repository, request))
+    return _loaded(call, repository, branch, table, run(call, repository, request))
 
 
 @routes.post(NAMESPACE + "/register", "registerTable", iceberg.RegisterTable, responses={200: None})
@@ -186,7 +186,7 @@ def drop_table(call: Call, repository: str, branch: str, namespace: str, table: 
     """Drop a table. A purge needs nothing more: the collector removes bytes that no retained commit has."""
     del query
     request = iceberg.DropRelation(branch=branch, relation=identifier(namespace, table), info=commit_info(call))
-    call.run(repository, request)
+    run(call, repository, request)
     return no_content()
 
 
@@ -199,7 +199,7 @@ def rename_table(call: Call, repository: str, branch: str, body: Renaming) -> Re
         destination=body.destination.identifier(),
         info=commit_info(call),
     )
-    call.run(repository, request)
+    run(call, repository, request)
     return no_content()
 
 

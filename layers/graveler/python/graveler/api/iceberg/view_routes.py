@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
-from graveler.api.iceberg.catalog_calls import commit_info, identifier, levels, page_of, reader
+from graveler.api.iceberg.catalog_calls import commit_info, identifier, levels, page_of, reader, run
 from graveler.api.iceberg.namespace_routes import NAMESPACE, PagesQuery
 from graveler.api.iceberg.table_routes import Changes, Renaming
 from graveler.api.response import Response, json_response, no_content
@@ -58,7 +58,7 @@ def create_view(call: Call, repository: str, branch: str, namespace: str, body: 
     """Create a view."""
     view = identifier(namespace, body.name)
     request = iceberg.CreateView(branch=branch, view=view, definition=body.document(), info=commit_info(call))
-    return _loaded(call, repository, branch, view, call.run(repository, request))
+    return _loaded(call, repository, branch, view, run(call, repository, request))
 
 
 @routes.post(NAMESPACE + "/register-view", "registerView", iceberg.RegisterView, responses={200: None})
@@ -66,7 +66,7 @@ def register_view(call: Call, repository: str, branch: str, namespace: str, body
     """Give a name to a view whose metadata exists."""
     view = identifier(namespace, body.name)
     request = iceberg.RegisterView(branch=branch, view=view, location=body.metadata_location, info=commit_info(call))
-    return _loaded(call, repository, branch, view, call.run(repository, request))
+    return _loaded(call, repository, branch, view, run(call, repository, request))
 
 
 @routes.get(VIEW, "loadView", Permission.READ, responses={200: None})
@@ -91,13 +91,14 @@ def replace_view(call: Call, repository: str, branch: str, namespace: str, view:
     request = iceberg.ReplaceView(
         branch=branch, view=name, requirements=body.requirements, updates=body.updates, info=commit_info(call)
     )
-    return _loaded(call, repository, branch, name, call.run(repository, request))
+    return _loaded(call, repository, branch, name, run(call, repository, request))
 
 
 @routes.delete(VIEW, "dropView", iceberg.DropRelation, responses={204: None})
 def drop_view(call: Call, repository: str, branch: str, namespace: str, view: str) -> Response:
     """Drop a view."""
-    call.run(
+    run(
+        call,
         repository,
         iceberg.DropRelation(branch=branch, relation=identifier(namespace, view), kind="view", info=commit_info(call)),
     )
@@ -114,7 +115,7 @@ def rename_view(call: Call, repository: str, branch: str, body: Renaming) -> Res
         kind="view",
         info=commit_info(call),
     )
-    call.run(repository, request)
+    run(call, repository, request)
     return no_content()
 
 

@@ -38,7 +38,7 @@ class Landing(msgspec.Struct, frozen=True):
     from the prefixes ``replaced``. ``only_while`` is one more condition for publishing. ``note`` learns whether the commit is
     published. ``gate`` is what rules about the branch judge. ``accompanying`` returns more writes for the transaction that
     publishes; if a condition of theirs fails, the branch is read again. ``ticket`` is the name under which an operation keeps its
-    turn over its steps."""
+    turn over its steps. Once ``stop`` returns true, it waits for the branch no longer (:class:`BusyError`)."""
 
     branch: str
     verb: str
@@ -53,6 +53,7 @@ class Landing(msgspec.Struct, frozen=True):
     note: NotePublishing | None = None
     accompanying: Callable[[Commit], Sequence[Write]] | None = None
     ticket: str = ""
+    stop: Callable[[], bool] | None = None
 
     def by(self, context: Context) -> "Landing":
         """Return the landing as one that the actor of this context asks for, within its limits."""
@@ -127,6 +128,7 @@ def land(
                     keep=bool(ticket),
                     meanwhile=meanwhile,
                     patient=bool(landing.ticket),
+                    stop=landing.stop,
                 ) as turn:
                     result = _land_in_turn(repository, turn, guarded, passage, build, numbered, deadline)
                 if isinstance(result, Commit):

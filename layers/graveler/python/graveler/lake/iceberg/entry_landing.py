@@ -37,8 +37,9 @@ def land_entries(
 ) -> Commit:
     """Commit changes of entries to a branch, and return the commit. ``change`` is called again if the head moved; its errors
     leave the branch as it is. With ``early`` it is first called before it is the operation's turn to change the branch, so that
-    others need not wait for its requests. Cost and other errors as of :func:`graveler.lake.committing.landing.land`, and with
-    ``early`` a table read."""
+    others need not wait for its requests. Once the context's ``stop`` returns true, it waits for the branch no longer
+    (:class:`BusyError`), nor for the checks of its rules, whose candidate stays open (:class:`TooMuchWorkError`). Cost and other
+    errors as of :func:`graveler.lake.committing.landing.land`, and with ``early`` a table read."""
     gate = GateTerms(request=request, actor=context.actor, direct=True)
     landing = Landing(
         branch, "commit", "changing its tables", info, Intent(direct=True), beside_uncommitted=True, gate=gate
@@ -60,7 +61,8 @@ def land_entries(
         return build
 
     try:
-        return land(repository, replace(landing, only_while=context.only_while).by(context), prepare)
+        limited = replace(landing, only_while=context.only_while, stop=context.stop).by(context)
+        return land(repository, limited, prepare)
     except _UnchangedError as unchanged:
         return unchanged.head
 
