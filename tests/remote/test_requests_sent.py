@@ -481,6 +481,30 @@ def listing(tmp_path: Path, shell: Shell) -> None:
     write_listing(tmp_path)
 
 
+def test_an_isolation_level_is_not_sent_to_a_server_that_would_ignore_it() -> None:
+    strategies = MergeStrategies(isolation="snapshot")
+    works: list[Callable[[RemoteRepository], object]] = [
+        run(merging.Merge(source="s", destination="d", strategies=strategies)),
+        lambda repository: repository.preview_merge("s", "d", strategies),
+    ]
+    with scripted() as script:
+        satisfied = server(script)
+
+        def answer_of_this_version(request: Asked) -> Reply:
+            reply = satisfied(request)
+            if request.target != "/api/v1/config":
+                return reply
+            config = msgspec.json.decode(reply.body)
+            return Reply(200, msgspec.json.encode(config | {"features": [config_documents.MERGE_ISOLATION]}))
+
+        for work in works:
+            assert sent(script, work, satisfied) == [["GET /api/v1/config"], "InvalidError"]
+            ((looked_at, merge, *_),) = sent(script, work, answer_of_this_version)
+            assert looked_at == "GET /api/v1/config"
+            assert "isolation" in merge
+            assert "snapshot" in merge
+
+
 def write_listing(folder: Path) -> None:
     """Write the listing that a case imports."""
     text = "Key,Size,ETag,LastModifiedDate\nx,3,00000000000000000000000000000000,2024-01-01T00:00:00Z\n"

@@ -264,6 +264,15 @@ def test_strategies(
     assert not lacks(needed, direct=True, strategies=MergeStrategies(default))
 
 
+@pytest.mark.parametrize("strategies", [(MergeStrategy.NONE,), tuple(MergeStrategy)])
+def test_a_rule_with_strategies_keeps_the_isolation_levels_of_tables(strategies: tuple[MergeStrategy, ...]) -> None:
+    (lack,) = lacks(rule(strategies=strategies), strategies=MergeStrategies(isolation="snapshot"))
+    assert (lack.requirement, lack.name, lack.passing) == ("strategy", "snapshot", False)
+    assert "isolation" in lack.words
+    assert not lacks(rule(strategies=strategies), strategies=MergeStrategies(isolation="serializable"))
+    assert not lacks(rule(), strategies=MergeStrategies(isolation="snapshot"))
+
+
 def test_a_frozen_branch_gives_the_reason() -> None:
     (lack,) = lacks(rule(frozen="audit of Q3"))
     assert (lack.requirement, lack.passing) == ("frozen", False)

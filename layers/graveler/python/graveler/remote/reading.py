@@ -48,6 +48,7 @@ from graveler.wire import (
     repository_documents,
     status_documents,
 )
+from graveler.wire.config_documents import MERGE_ISOLATION
 from graveler.wire.error_documents import NO_COMMON_HISTORY_CODE, NO_RULES_CODE, UNKNOWN_ROUTE_CODE, Error
 
 if TYPE_CHECKING:
@@ -392,11 +393,21 @@ class RemoteReader:
             response = self._connection.call("GET", path)
         return self.commit_of(response.read(refs.MergeBase).base_commit_id)
 
+    def _expect_isolation_of(self, strategies: object) -> None:
+        """Raise :class:`InvalidError` if a merge by these strategies needs an isolation level that the server would ignore. One
+        request, the first time, with an isolation level."""
+        has_isolation = isinstance(strategies, MergeStrategies) and bool(strategies.isolation)
+        if has_isolation and MERGE_ISOLATION not in self._transfers.features:
+            raise InvalidError(
+                "the server is older than isolation levels of merges; upgrade it, or set write.*.isolation-level of the tables"
+            )
+
     def preview_merge(
         self, source: str, destination: str, strategy: MergeStrategy | MergeStrategies = MergeStrategy.NONE
     ) -> MergePreview:
         """Return what a merge would do, with every conflict. Cost: one request per thousand conflicts."""
         strategies = MergeStrategies(strategy) if isinstance(strategy, MergeStrategy) else strategy
+        self._expect_isolation_of(strategies)
         plain = not strategies.by_prefix
         path = (*self._base, "refs", source, "merge", destination, "preview")
         conflicts: list[difference_documents.ConflictDocument] = []

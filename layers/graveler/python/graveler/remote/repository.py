@@ -87,6 +87,7 @@ class RemoteRepository(RemoteSettings, RemotePullRequests, KeywordMethods):
         one request, repeated while the server works on it, plus what the methods below state."""
         if DESTINATIONS:
             expect_elsewhere(self.identity, request)
+        self._expect_isolation_of(getattr(request, "strategies", None))
         run = _RUNS.get(type(request))
         if run is not None:
             result: T = run(self, request, context)

@@ -13,6 +13,8 @@ CONDITIONAL_DELETES: Final = "conditional_deletes"
 """The feature of deleting an object only if it has an ETag. A server without it ignores the condition."""
 
 
+MERGE_ISOLATION: Final = "merge_isolation"
+"""The feature of servers whose merges, reverts and cherry-picks heed an isolation level for tables. Others ignore it."""
 RECORDED_UPLOADS: Final = "recorded_uploads"
 """The feature of uploads in parts that any client continues by their ID, and of copies under a condition: what a gateway of S3
 needs besides the operations of lakeFS."""

@@ -10,6 +10,7 @@ from graveler.lake.clock import GRACE
 from graveler.requests.base import Permission
 from graveler.wire.config_documents import (
     CONDITIONAL_DELETES,
+    MERGE_ISOLATION,
     RECORDED_UPLOADS,
     Config,
     GarbageCollectionConfig,
@@ -30,6 +31,7 @@ FEATURES: Final = {
     CONDITIONAL_DELETES: "deleteObject",
     "details": "listBranches",
     "diff_summary": "diffRefsSummary",
+    MERGE_ISOLATION: "mergeIntoBranch",
     "merge_preview": "previewMerge",
     "operations": "listOperations",
     RECORDED_UPLOADS: "createUpload",

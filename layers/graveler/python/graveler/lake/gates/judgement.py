@@ -210,6 +210,12 @@ class _Judgement:
             allowed = _listed([strategy_name(strategy) for strategy in rule.strategies])
             words = f"the merge strategy {strategy_name(strategy)} is not allowed; choose from {allowed}"
             yield Lack(rule.name, "strategy", strategy_name(strategy), words=words, passing=False)
+        if self._terms.strategies.isolation == "snapshot":
+            words = (
+                "no merge may override the isolation levels of tables by snapshot; leave the isolation out, or set "
+                "write.*.isolation-level of a table"
+            )
+            yield Lack(rule.name, "strategy", "snapshot", words=words, passing=False)
 
     def _status(self, rule: Rule, required: RequiredStatus) -> Lack | None:
         """Return the lack of a required status, if it is one. Of each principal's verdicts that count, the newest does: a failure
