@@ -1,5 +1,6 @@
 """The files that a table reaches: all of them, and those that a commit added."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from graveler.table_format.reached_files import (
     Limits,
     ReachedFile,
     added_files,
-    files_of_manifest,
     reached_files,
 )
 from tests.table_format.tables import History, read_file
@@ -75,7 +75,24 @@ def test_manifests_of_expired_snapshots_are_presumed() -> None:
     assert files.reads == ["s3://b/list-3", "s3://b/m3"]
     assert _names(added, presumed=False) == {"list-3", "m3", "c", "d"}
     assert _names(added, presumed=True) == {"m1", "m2", "a"}
-    assert [file.location for file in files_of_manifest(third, files.read)] == ["s3://b/c", "s3://b/a", "s3://b/d"]
+
+
+def test_a_presumed_manifest_that_is_missing_is_read() -> None:
+    files = Files()
+    expired = [files.manifest("m1", 1, 1, a=(ADDED, 1)), files.manifest("m2", 2, 2, b=(ADDED, 2))]
+    third = files.manifest("m3", 3, 3, c=(ADDED, 3))
+    after = {"last-sequence-number": 3, "snapshots": [files.snapshot(3, [*expired, third], 2)]}
+    presumed: list[str] = []
+
+    def find_missing(locations: Collection[str]) -> list[str]:
+        presumed.extend(locations)
+        return ["s3://b/m2"]
+
+    before = {"last-sequence-number": 2, "snapshots": [files.snapshot(4, [])]}
+    added = added_files(before, after, files.read, find_missing=find_missing)
+    assert presumed == ["s3://b/m1", "s3://b/m2"]
+    assert files.reads == ["s3://b/list-3", "s3://b/m3", "s3://b/m2"]
+    assert _names(added, presumed=False) == {"list-3", "m3", "c", "b"}
 
 
 def test_manifests_of_another_branch_are_new() -> None:

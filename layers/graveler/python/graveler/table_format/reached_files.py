@@ -1,9 +1,9 @@
 """The files that a table's metadata reaches: its metadata log, manifest lists, manifests, data, deletes and statistics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from graveler.errors import InvalidError
 from graveler.table_format.file_locations import normal_location
@@ -15,6 +15,10 @@ MAX_MANIFESTS: Final = 100_000
 """Manifests of a table, over all of its snapshots, that are looked at in one call."""
 MAX_FILES: Final = 5_000_000
 """Entries of manifests that are looked at in one call."""
+
+
+FindMissing: TypeAlias = Callable[[Collection[str]], Iterable[str]]
+"""Returns those of some locations that are missing elsewhere, such as among the links of a tree."""
 
 
 class FileKind(StrEnum):
@@ -63,22 +67,17 @@ def added_files(
     after: Document,
     read_file: ReadFile,
     limits: Limits = Limits(),
+    find_missing: FindMissing | None = None,
 ) -> dict[str, ReachedFile]:
     """Return the files that a table's metadata reaches and its older state ``before`` did not, by location.
 
     Reads manifest lists of new snapshots, and their new manifests. In tables of version 1, whose files have no sequence numbers,
     it also reads the list of each new snapshot's parent, and older files of a rewritten manifest are among the new ones. Files
-    with ``presumed`` stand in what it reads, and were in the older state if the writer follows the specification: a caller that
-    does not trust the writer compares them with the links that it has, and asks :func:`files_of_manifest` for those of a manifest
-    that it lacks. Errors as of :func:`reached_files`.
+    with ``presumed`` stand in what it reads, and an older state had them if the writer follows the specification. That may be a
+    state whose snapshots have expired since: manifests that ``find_missing`` returns out of all presumed ones are read, too.
+    Errors as of :func:`reached_files`.
     """
-    return _Reach(before, after, read_file, limits).files()
-
-
-def files_of_manifest(manifest: ManifestFile, read_file: ReadFile) -> list[ReachedFile]:
-    """Return the files that are live in a manifest. One read."""
-    entries = read_manifest(read_file(manifest.path), manifest).entries
-    return [_file_of(entry, manifest, presumed=False) for entry in entries if entry.live]
+    return _Reach(before, after, read_file, limits).files(find_missing)
 
 
 def _file_of(entry: ManifestEntry, manifest: ManifestFile, *, presumed: bool) -> ReachedFile:
@@ -96,7 +95,7 @@ class _Reach:
     reached: dict[str, ReachedFile] = field(default_factory=dict)
     entries: int = 0
 
-    def files(self) -> dict[str, ReachedFile]:
+    def files(self, find_missing: FindMissing | None = None) -> dict[str, ReachedFile]:
         older = self.before or {}
         named = {file.location for file in files_in_metadata(older)}
         for file in files_in_metadata(self.after):
@@ -113,6 +112,7 @@ class _Reach:
         last = older.get("last-sequence-number", 0)
         manifests: dict[str, ManifestFile] = {}
         compared: dict[int | None, frozenset[str]] = {}
+        presumed: dict[str, ManifestFile] = {}
         for snapshot in new:
             for manifest in manifests_of(snapshot, self.read_file):
                 if manifest.path in manifests:
@@ -138,8 +138,12 @@ class _Reach:
                         older_manifest,
                     )
                 )
-                if not older_manifest:
+                if older_manifest:
+                    presumed[normal_location(manifest.path)] = manifest
+                else:
                     self._add_entries(manifest, last)
+        for location in find_missing(presumed.keys()) if find_missing is not None and presumed else ():
+            self._add_entries(presumed[location], last)
         return self.reached
 
     def _manifests_of_snapshot(self, snapshot: Document | None) -> frozenset[str]:

@@ -48,12 +48,18 @@ class NamedFile(Struct, frozen=True):
 PlacedFiles: TypeAlias = Mapping[bytes, tuple[str, NamedFile]]
 
 
-def links_folder(table: Identifier, uuid: str, entry: ObjectEntry | None) -> str:
+def links_folder(tree: Tree, table: Identifier, uuid: str, entry: ObjectEntry | None) -> str:
     """Return the path below which a table's files are linked, with a trailing slash: that of its entry, or of its name if it is
-    new. No request."""
+    new. No other table has it, also if a table with the same UUID was renamed and registered again. No request for a table with
+    an entry; one lookup for a new one."""
     if entry is not None and (path := entry.metadata.get(FOLDER_FIELD)):
         return path
-    return files_prefix(table, uuid).decode()
+    prefix, number = files_prefix(table, uuid), 1
+    free = prefix
+    while any(keys for keys, _ in tree.run(free, prefix_end(free))):
+        number += 1
+        free = prefix[:-1] + f"-{number}/".encode()
+    return free.decode()
 
 
 def linked_keys(tree: Tree, entry: ObjectEntry) -> Iterator[bytes]:
@@ -136,6 +142,12 @@ def removals(
     keys = sorted({encode_key(link_place(folder, path, location)[0]) for location in locations})
     unlinked = [key for key in keys if key not in named]
     return {key: None for key, packed in zip(unlinked, tree.get_many(unlinked), strict=True) if packed is not None}
+
+
+def unlinked_locations(tree: Tree, folder: TableFolder, path: str, locations: Iterable[str]) -> list[str]:
+    """Return those of these files of a table to which the tree has no link below ``path``. One lookup in the tree for each."""
+    by_key = {encode_key(link_place(folder, path, location)[0]): location for location in locations}
+    return [by_key[key] for key in _without_links(tree, sorted(by_key))]
 
 
 def _without_links(tree: Tree, keys: Sequence[bytes]) -> list[bytes]:

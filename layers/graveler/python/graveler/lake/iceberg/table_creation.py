@@ -60,9 +60,10 @@ def register_table(repository: RepositoryParts, request: RegisterTable, context:
         if basis is None:
             expect_room(tree, table, branch)
         name = request_name(request, head.id.encode())
-        state = write_state(repository, tree, table, None, lambda _: document, name, context.expect_source)
-        replaced = () if basis is None else linked_keys(tree, repository.codec.decode(key, basis))
-        unlinked = (link for link in replaced if link not in state.named)
+        replaced = None if basis is None else repository.codec.decode(key, basis)
+        state = write_state(repository, tree, table, None, lambda _: document, name, context.expect_source, replaced)
+        former = () if replaced is None else linked_keys(tree, replaced)
+        unlinked = (link for link in former if link not in state.named)
         return {**dict.fromkeys(unlinked), **state.links, key: state.packed}
 
     info = described(request.info, f"Register table {table}", table=str(table))

@@ -130,7 +130,7 @@ def _rewritten(
         time_ms = max(time_ms, before["last-updated-ms"])
         return with_own_rules(repository, template | {"last-updated-ms": time_ms})
 
-    path = links_folder(table, uuid, entry)
+    path = links_folder(tree, table, uuid, entry)
     files = [NamedFile(file.location, file.size) for file in reached_files(template, read_file).values()]
     named = placed_files(folder, path, [*files, NamedFile(present, entry.size, entry)])
     unlinked = dict.fromkeys(key for key in linked_keys(tree, entry) if key not in named)

@@ -18,6 +18,7 @@ from graveler.lake.iceberg.linked_files import (
     links_folder,
     placed_files,
     removals,
+    unlinked_locations,
 )
 from graveler.lake.iceberg.metadata_files import MakeDocument, read_document, write_document
 from graveler.lake.iceberg.table_folders import TableFolder, folder_of, root_of
@@ -28,7 +29,7 @@ from graveler.storage.objects.folder import FolderObjects
 from graveler.storage.objects.port import ObjectMissingError
 from graveler.table_format.dropped_files import ReadFiles, dropped_files
 from graveler.table_format.plain_documents import Document, ReadFile
-from graveler.table_format.reached_files import added_files
+from graveler.table_format.reached_files import FindMissing, added_files
 from graveler.table_format.table_metadata import current_snapshot_id, read_table
 from graveler.tree.tree import Tree
 
@@ -55,9 +56,11 @@ def write_state(
     make: MakeDocument,
     name: bytes,
     expect_source: ExpectSource | None = None,
+    replaced: ObjectEntry | None = None,
 ) -> TableState:
     """Write the metadata file of a table's new state, and return its records. ``entry`` is that of the state before, which
-    becomes one of the linked files; ``name`` names the file.
+    becomes one of the linked files; ``name`` names the file. A new table takes over the folder of links of an entry that it
+    replaces, if both have one UUID.
 
     One object written, the manifest lists and manifests that are new read, those that
     :func:`graveler.table_format.dropped_files.dropped_files` reads, and the requests of
@@ -68,8 +71,11 @@ def write_state(
     after = make(int(repository.clock.now() * 1000))
     uuid = after["table-uuid"]
     folder = folder_of(repository, uuid, after["location"])
-    path = links_folder(table, uuid, entry)
-    files = _new_files(repository, folder, before, after)
+    if replaced is not None and replaced.metadata.get(UUID_FIELD) != uuid:
+        replaced = None
+    path = links_folder(tree, table, uuid, entry or replaced)
+    find_missing = partial(unlinked_locations, tree, folder, path)
+    files = _new_files(repository, folder, before, after, find_missing)
     if entry is not None:
         files.append(NamedFile(location_of(repository, entry), entry.size, entry))
     named = placed_files(folder, path, files)
@@ -96,12 +102,16 @@ def state_fields(document: Document, path: str) -> dict[str, str]:
 
 
 def _new_files(
-    repository: RepositoryParts, folder: TableFolder, before: Document | None, after: Document
+    repository: RepositoryParts,
+    folder: TableFolder,
+    before: Document | None,
+    after: Document,
+    find_missing: FindMissing,
 ) -> list[NamedFile]:
     """Return the files that a table's new metadata names, and the old one did not. The manifest lists and manifests that are new
     are read. :class:`InvalidError` for those that cannot be."""
     try:
-        added = added_files(before, after, reader_in(repository, folder))
+        added = added_files(before, after, reader_in(repository, folder), find_missing=find_missing)
         return [NamedFile(file.location, file.size) for file in added.values()]
     except NotFoundError as error:
         raise InvalidError(f"{error}; write it before the commit") from None

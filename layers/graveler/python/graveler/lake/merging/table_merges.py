@@ -2,7 +2,8 @@
 
 To a merge of trees a table is one record, which both sides changed: a conflict. Such conflicts are decided for the destination
 at first, and the merged tree then gets what the merge of the tables makes: the entry with the new metadata, and the links of
-all files that it reaches. Links stay that one side removed, since the merged table may still name those files.
+all files that it reaches. Links stay that one side removed, since the merged table may still name those files; those of a side
+that has them below another path, since it registered the table under another name, are moved.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -134,10 +135,11 @@ class TableMerges:
         result, folder = self._merge(key, entries)
         if isinstance(result, TableConflicts):
             return TableDecision({}, _table_merge(key, "conflict", result.conflicts))
+        place = source_key if destination_key == records[0][0] else destination_key
         if isinstance(result, SideTaken):
             table = _table_merge(key, result.side, result.overridden, result.summary)
-            return self._taken(records, source if result.side == "source" else destination, tree, table)
-        place = source_key if destination_key == records[0][0] else destination_key
+            packed = source if result.side == "source" else destination
+            return self._taken(records, packed, tree, table, b"" if result.overridden else place)
         assert folder is not None
         entry = entries[2] or entries[1]
         assert entry is not None
@@ -209,14 +211,19 @@ class TableMerges:
         return TableDecision({**decision.changes, **former}, decision.table)
 
     def _taken(
-        self, records: list[tuple[bytes, bytes | None]], packed: bytes | None, tree: Tree, table: TableMerge
+        self,
+        records: list[tuple[bytes, bytes | None]],
+        packed: bytes | None,
+        tree: Tree,
+        table: TableMerge,
+        place: bytes = b"",
     ) -> TableDecision:
-        """Return the table as one side has it."""
-        place = next((key for key, record in records if record == packed), records[0][0])
+        """Return the table as one side has it: at ``place``, or if that is empty, where that side has it."""
+        place = place or next((key for key, record in records if record == packed), records[0][0])
         changes: dict[bytes, bytes | None] = {key: None for key, _ in records}
         changes[place] = packed
-        if packed is not None:
-            changes |= self._kept_links(self._repository.codec.decode(place, packed), tree)
+        entry = None if packed is None else self._repository.codec.decode(place, packed)
+        changes |= self._links_in_place(records, entry, tree)
         return TableDecision(changes, table)
 
     def _written(
@@ -239,7 +246,7 @@ class TableMerges:
         packed = repository.pack(written)
         changes: dict[bytes, bytes | None] = {key: None for key, _ in records}
         changes[place] = packed
-        changes |= self._kept_links(entry, tree)
+        changes |= self._links_in_place(records, entry, tree)
         if writes:
             for location, data in result.files.items():
                 file = folder.key_of(location)
@@ -254,6 +261,29 @@ class TableMerges:
             files = [*map(NamedFile, result.reached), *log]
             changes |= links(repository, tree, folder, placed_files(folder, path, files), sources=self._trees[1:])
         return TableDecision(changes, _table_merge(records[0][0], "merged", (), result.summary))
+
+    def _links_in_place(
+        self, records: list[tuple[bytes, bytes | None]], entry: ObjectEntry | None, tree: Tree
+    ) -> dict[bytes, bytes | None]:
+        """Return the changes of links after which the merged tree has those of source and destination where the table's entry has
+        its links, and nowhere else; with no entry, nowhere."""
+        changes: dict[bytes, bytes | None] = {} if entry is None else dict(self._kept_links(entry, tree))
+        fields = {} if entry is None else entry.metadata
+        path = fields.get(FOLDER_FIELD, "").encode()
+        for (key, packed), side, opposite in zip(records[1:], self._trees[1:], self._trees[:0:-1], strict=True):
+            side_fields = {} if packed is None else self._repository.codec.decode(key, packed).metadata
+            side_path = side_fields.get(FOLDER_FIELD, "").encode()
+            if side_path == path or not side_path.startswith(FILES):
+                continue
+            is_same_table = side_fields.get(UUID_FIELD) == fields.get(UUID_FIELD)
+            for keys, links_of_block in side.run(side_path, prefix_end(side_path)):
+                for link, packed_link in zip(keys, links_of_block, strict=True):
+                    link_in_place = path + link.removeprefix(side_path)
+                    if is_same_table and tree.get(link_in_place) is None:
+                        changes[link_in_place] = packed_link
+                    if opposite.get(link) is None:
+                        changes[link] = None
+        return changes
 
     def _kept_links(self, entry: ObjectEntry, tree: Tree) -> Iterator[tuple[bytes, bytes]]:
         """Yield the links that the source or the destination has, and the merged tree has not."""

@@ -20,7 +20,7 @@ from graveler.tree.merge import TreeConflict, merge
 from graveler.tree.parts import merge_points, total_load
 from graveler.tree.tree import Tree
 from graveler.tree.writer import StoppedError
-from graveler.values.reserved_paths import END, RESERVED, is_table
+from graveler.values.reserved_paths import END, FILES, RESERVED, is_table
 
 
 class ThreeWay(msgspec.Struct, frozen=True):
@@ -184,7 +184,8 @@ class strategy_by_prefix:  # noqa: N801 - a function, but one that can be sent t
 
 class strategy_by_key(strategy_by_prefix):  # noqa: N801 - as the one above
     """The strategy of a merge of trees for each key: none for a table, which is merged by its rows, so that the merge reports it;
-    once that is ``decided``, the destination's."""
+    once that is ``decided``, the destination's. Links of tables' files are the destination's: both sides' link the same file, and
+    where the destination has none, the merge of the table takes over the source's."""
 
     def __init__(self, strategies: MergeStrategies, decided: frozenset[bytes] = frozenset()) -> None:
         super().__init__(strategies)
@@ -193,4 +194,4 @@ class strategy_by_key(strategy_by_prefix):  # noqa: N801 - as the one above
     def __call__(self, key: bytes) -> MergeStrategy:
         if is_table(key):
             return MergeStrategy.DEST_WINS if key in self._decided else MergeStrategy.NONE
-        return super().__call__(key)
+        return MergeStrategy.DEST_WINS if key.startswith(FILES) else super().__call__(key)
