@@ -186,7 +186,7 @@ lock:  ## pin the newest versions that fit pyproject.toml, without any registry 
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
 	    --extra dev --extra clients pyproject.toml -o locks/dev.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \
-	    --extra fsspec --constraint locks/dev.lock pyproject.toml <(printf '%s\n' hatchling 'duckdb>=1.3') -o locks/demo.lock
+	    --extra fsspec --constraint locks/dev.lock pyproject.toml <(printf '%s\n' hatchling 'duckdb>=1.3' 'pyiceberg[pyarrow]>=0.12') -o locks/demo.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.13 \
 	    --group deploy -o locks/deploy.lock
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --python-version 3.11 \

@@ -15,7 +15,7 @@ from tests.support.shell import Shell
 
 STEPS = 10
 """Of the story with files alone."""
-STEPS_WITH_TABLES = 11
+STEPS_WITH_TABLES = 13
 
 
 @pytest.fixture
@@ -147,6 +147,10 @@ def test_the_real_thing_on_this_pythons_packages() -> None:
     before, _, after = outputs["Travel in time, and take it back"]
     assert before == after
     assert "Load November again" in outputs["Blame"][0]
+    assert outputs["Append to an Iceberg table on two branches"][3] == "shop.visits on main has 3 rows\n"
+    _, _, shown_table, history = outputs["Merge the table by its rows"]
+    assert "rows:            6\n" in shown_table
+    assert len([line for line in history.splitlines() if not line.startswith(" ")]) == 4
 
 
 def test_without_duckdb_the_story_is_one_of_files(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
 """The stage of the demo: runs real command lines, shows them with their output, and times each step."""
 
 import io
+import os
 import re
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from graveler.cli.exits import ExitCode
+from graveler.cli.locations import LAKE
 from graveler.cli.values import count
 from graveler.errors import GravelerError
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _KINDS: Final = {
+    "table file": "tables/",
     "range": "_graveler/ranges/",
     "metarange": "_graveler/metaranges/",
     "commit record": "_graveler/commits/",
@@ -109,6 +113,29 @@ class Stage:
         if code != fails_with:
             raise DemoFailedError(f"`{line}` exited with code {code}, not {fails_with}")
         return text
+
+    def run_program(self, module: str, *arguments: str) -> str:
+        """Run ``python -m <module> <arguments>`` in a process of its own, and return its output. :class:`DemoFailedError` if it
+        fails."""
+        line = " ".join(map(quoted, ("python", "-m", module, *arguments)))
+        if self._console:
+            show_command(self._console, line)
+        began = time.perf_counter()
+        program = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            env={**os.environ, LAKE: str(self._lake)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        self._step.seconds += time.perf_counter() - began
+        self._step.ran.append(Ran(line, program.returncode, program.stdout))
+        if self._console:
+            self._print(program.stdout, _SHOWN, failed=program.returncode != 0)
+        if program.returncode:
+            raise DemoFailedError(f"`{line}` exited with code {program.returncode}: {program.stdout}")
+        return program.stdout
 
     def ask(self, *arguments: str) -> str:
         """Run ``graveler <arguments>`` to check something, without showing it or taking its time; return the output."""

@@ -1,10 +1,13 @@
-"""The plot with tables: a load that is wrong, a conflict, the way back. It needs DuckDB."""
+"""The plot with tables: a load that is wrong, a conflict, the way back. It needs DuckDB; with PyIceberg, two branches also
+append to one table."""
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from graveler.cli.demo.append_visits import TABLE
 from graveler.cli.demo.stage import Stage
 from graveler.cli.demo.story import REPOSITORY, Plan, begin
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 _URI: Final = f"lakefs://{REPOSITORY}"
 _FILES: Final = f"graveler://{REPOSITORY}"
 _LOAD: Final = "load"
+_VISITS: Final = "visits"
+_APPEND: Final = "graveler.cli.demo.append_visits"
 _OCTOBER: Final = "orders/2026-10.parquet"
 _NOVEMBER: Final = "orders/2026-11.parquet"
 _ROWS: Final = 10_000
@@ -85,8 +90,32 @@ def play_tables(stage: Stage, plan: Plan, lake: Path, typed_lake: str) -> None:
         stage.run("sql", _TOTALS.format("main"))
         stage.check(_total(stage, "main") == corrected, "the revert did not bring the corrected table back")
 
+    if can_append():
+        _merge_tables(stage)
+
     with stage.step("Tag it, and look at the graph"):
         _tag(stage, repository)
+
+
+def can_append() -> bool:
+    """Return whether the libraries for Iceberg tables are installed."""
+    return all(find_spec(name) is not None for name in ("pyiceberg", "pyarrow"))
+
+
+def _merge_tables(stage: Stage) -> None:
+    with stage.step("Append to an Iceberg table on two branches", "To PyIceberg each branch is a catalog."):
+        stage.run_program(_APPEND, "main", "1", "2")
+        stage.run("branch", "create", f"{_URI}/{_VISITS}", "--source", "main")
+        stage.run_program(_APPEND, _VISITS, "3", "4", "5")
+        stage.run_program(_APPEND, "main", "6")
+
+    with stage.step("Merge the table by its rows", "Both sides changed it. One new snapshot has the rows of both."):
+        output = stage.run("merge", f"{_URI}/{_VISITS}", "main", "--dry-run")
+        stage.check("both, in one new snapshot" in output, "the dry run does not say what becomes of the table")
+        stage.run("merge", f"{_URI}/{_VISITS}", "main", "-m", "Take the visits")
+        output = stage.run("table", "show", f"{_URI}/main", TABLE)
+        stage.check(re.search(r"^rows: +6$", output, re.MULTILINE) is not None, "the table lacks rows")
+        stage.run("table", "history", f"{_URI}/main", TABLE)
 
 
 def _tag(stage: Stage, repository: "OpenRepository") -> None:

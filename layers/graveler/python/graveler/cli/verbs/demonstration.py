@@ -48,7 +48,8 @@ def demo(
 
     Import, tables, branch, a load that is wrong, queries, a merge with a conflict, blame, time travel. Every step prints its
     command lines, checks that they worked, and reports how long they took and which files they wrote. The tables need
-    pip install 'graveler[sql]'; without that, or with --from, the story is one of files.
+    pip install 'graveler[sql]'; without that, or with --from, the story is one of files. With 'graveler[sql,iceberg]' two
+    branches also append to one Iceberg table, and are merged.
 
     \b
     Examples:
