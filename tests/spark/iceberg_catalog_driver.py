@@ -1,4 +1,5 @@
-"""A program that uses branches as catalogs of Spark: ``… -m tests.spark.iceberg_catalog_driver URI KEY_ID SECRET REPOSITORY``.
+"""A program that uses branches as catalogs of Spark: ``… -m tests.spark.iceberg_catalog_driver URI KEY_ID SECRET REPOSITORY
+folder|s3``, by where the lake is.
 
 The repository has the branch main, and its other refs are made by the program.
 """
@@ -17,6 +18,7 @@ from tests.support.iceberg_spark import iceberg_spark_jars
 
 REFS = {"lake": "main", "dev": "dev", "tagged": "v1", "old": "main~3"}
 MODES = ", ".join(f"'write.{verb}.mode' = 'merge-on-read'" for verb in ("delete", "update", "merge"))
+NOW = "TIMESTAMP '2100-01-01 00:00:00'"
 IDS = [0, 2, 4, 6, 7, 8, 9, 50, 100]
 
 
@@ -42,7 +44,7 @@ def session(uri: str, credential: str, repository: str) -> SparkSession:
     return local_session("branches of Spark", **{name.replace(".", "__"): value for name, value in options.items()})
 
 
-def main(uri: str, key_id: str, secret: str, repository: str) -> None:
+def main(uri: str, key_id: str, secret: str, repository: str, store: str) -> None:
     """Write tables of both versions on main, and merge what a branch appended."""
     spark = session(uri, f"{key_id}:{secret}", repository)
     spark.sparkContext.setLogLevel("ERROR")
@@ -79,9 +81,20 @@ def main(uri: str, key_id: str, secret: str, repository: str) -> None:
         )
         spark.sql(f"CALL lake.system.rewrite_manifests('shop.v{version}')")
         assert ids(table) == IDS, version
-    for procedure in ("expire_snapshots", "remove_orphan_files"):
-        with pytest.raises(Py4JJavaError, match="GC is disabled"):
-            spark.sql(f"CALL lake.system.{procedure}(table => 'shop.v3')")
+    if store == "folder":
+        for procedure in ("expire_snapshots", "remove_orphan_files"):
+            with pytest.raises(Py4JJavaError, match="GC is disabled"):
+                spark.sql(f"CALL lake.system.{procedure}(table => 'shop.v3')")
+    else:
+        for version in (2, 3):
+            table = f"lake.shop.v{version}"
+            files = rows(f"SELECT DISTINCT file_path FROM {table}.all_files")
+            spark.sql(
+                f"CALL lake.system.expire_snapshots(table => 'shop.v{version}', older_than => {NOW}, retain_last => 1)"
+            )
+            assert len(rows(f"SELECT * FROM {table}.snapshots")) == 1
+            assert len(rows(f"SELECT DISTINCT file_path FROM {table}.all_files")) < len(files)
+            assert ids(table) == IDS, "nobody's files are gone"
     spark.sql("CREATE VIEW lake.shop.recent AS SELECT id FROM lake.shop.v2 WHERE id > 9")
     assert rows("SELECT * FROM lake.shop.recent ORDER BY id") == [(50,), (100,)]
     spark.sql("CREATE OR REPLACE VIEW lake.shop.recent AS SELECT id FROM lake.shop.v2 WHERE id > 50")

@@ -7,6 +7,7 @@ import chdb
 import daft
 import polars as pl
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.table import Table
 
 URI, KEY_ID, SECRET, REPOSITORY = (os.environ[f"CATALOG_{name}"] for name in ("URI", "KEY_ID", "SECRET", "REPOSITORY"))
 REFS = {"main": [1, 2, 3], "dev": [1, 2], "v1": [1, 2], "main~1": [1, 2]}
@@ -24,16 +25,23 @@ def catalog_at(ref: str) -> Catalog:
     )
 
 
+def options_of(table: Table) -> dict[str, str]:
+    """The options by which Polars reaches the files of a table on S3, with the credentials that the catalog gave PyIceberg."""
+    return {name: str(text) for name, text in table.io.properties.items() if name.startswith("s3.")}
+
+
 def try_polars() -> None:
     """Scan at each ref, also by the metadata's location, and append."""
     for ref, ids in REFS.items():
         table = catalog_at(ref).load_table("shop.orders")
-        assert pl.scan_iceberg(table).sort("id").collect()["id"].to_list() == ids, ref
-        assert pl.scan_iceberg(table.metadata_location).sort("id").collect()["id"].to_list() == ids, ref
+        for source in (table, table.metadata_location):
+            orders = pl.scan_iceberg(source, storage_options=options_of(table))
+            assert orders.sort("id").collect()["id"].to_list() == ids, ref
     table = catalog_at("main").create_table("shop.polars", pl.DataFrame({"id": [0]}).to_arrow().schema)
     pl.DataFrame({"id": [1]}).write_iceberg(table, mode="append")
-    pl.LazyFrame({"id": [2]}).sink_iceberg(table, mode="append")
-    assert pl.scan_iceberg(catalog_at("main").load_table("shop.polars")).collect()["id"].sort().to_list() == [1, 2]
+    pl.LazyFrame({"id": [2]}).sink_iceberg(table, mode="append", storage_options=options_of(table))
+    table = catalog_at("main").load_table("shop.polars")
+    assert pl.scan_iceberg(table, storage_options=options_of(table)).collect()["id"].sort().to_list() == [1, 2]
 
 
 def try_daft() -> None:

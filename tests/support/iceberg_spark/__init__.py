@@ -1,4 +1,4 @@
-"""Iceberg's runtime for Spark, fetched by Maven once, 48 MB."""
+"""Iceberg's runtime for Spark, and what it needs for S3, fetched by Maven once, 110 MB."""
 
 from functools import cache
 from pathlib import Path
