@@ -1,7 +1,7 @@
 """A lake with a table on a real S3 server, behind an application in this process."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from secrets import token_hex
@@ -46,27 +46,37 @@ class TablesOnS3(Struct, frozen=True):
 
 
 @contextmanager
+def world_on_s3(settings: Callable[[str], Settings]) -> Iterator[tuple[World, str]]:
+    """An application with an empty lake, and the lake's bucket, until the end of the block. ``settings`` returns those of the
+    application for the bucket."""
+    place, bucket, tables = S3Settings(REGION, s3proxy()), f"tables-{token_hex(6)}", MemoryTables()
+    with patch.dict(os.environ, CREDENTIALS):
+        make_bucket(bucket, place)
+        lake = Lake(tables, partial(open_namespace, s3=place), outside=partial(locate, s3=place))
+        access = Access(tables, keyring(tables))
+        application = Application(lake, access, settings(bucket))
+        admin, reader = (basic(access.create_key(role.value, role)) for role in (Role.ADMIN, Role.READER))
+        yield World(lake, access, application, admin, reader), bucket
+        application.close()
+
+
+@contextmanager
 def tables_on_s3(role: str = ROLE) -> Iterator[TablesOnS3]:
     """The lake, until the end of the block."""
-    with role_sessions() as sts, patch.dict(os.environ, {**CREDENTIALS, "AWS_ENDPOINT_URL_STS": sts.url}):
-        settings, bucket, tables = S3Settings(REGION, s3proxy()), f"tables-{token_hex(6)}", MemoryTables()
-        make_bucket(bucket, settings)
-        lake = Lake(tables, partial(open_namespace, s3=settings), outside=partial(locate, s3=settings))
-        access = Access(tables, keyring(tables))
-        limits = Settings(import_sources=ImportSources([f"s3://{bucket}/raw/"]), table_role=role)
-        world = World(
-            lake,
-            access,
-            Application(lake, access, limits),
-            basic(access.create_key("admin", Role.ADMIN)),
-            basic(access.create_key("reader", Role.READER)),
-        )
+
+    def settings(bucket: str) -> Settings:
+        return Settings(import_sources=ImportSources([f"s3://{bucket}/raw/"]), table_role=role)
+
+    with (
+        role_sessions() as sts,
+        patch.dict(os.environ, {"AWS_ENDPOINT_URL_STS": sts.url}),
+        world_on_s3(settings) as (world, bucket),
+    ):
         tables_of_lake = TablesOnS3(world, bucket, sts)
         for name in ("sales", "other"):
-            lake.create_repository(name, f"s3://{bucket}/lake/{name}")
+            world.lake.create_repository(name, f"s3://{bucket}/lake/{name}")
             call, catalog = tables_of_lake.call, f"!/iceberg/v1/{name}/main/namespaces"
             assert call("POST", catalog, body={"namespace": ["shop"]}).status == 200
             assert call("POST", f"{catalog}/shop/tables", body={"name": "orders", "schema": SCHEMA}).status == 200
         sts.requests.clear()
         yield tables_of_lake
-        world.application.close()
