@@ -23,24 +23,24 @@ ORDERS = Identifier(("shop",), "orders")
 
 
 class Shop:
-    """A lake in a folder with the table shop.orders, with two rows, on main and on dev."""
+    """The table shop.orders, with two rows, on main and on dev of a lake that is empty before. Catalogs open the lake by
+    ``properties``, or find it in the environment."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, handle: graveler.Lake, **properties: str) -> None:
+        self._properties = properties
         self._catalogs: list[Catalog] = []
-        with graveler.create(folder, user="ada") as lake:
-            lake.repository("sales").create()
+        self.handle = handle
+        handle.repository("sales").create()
         main = self.catalog("main")
         main.create_namespace("shop")
         main.create_table("shop.orders", rows().schema).append(rows(1, 2))
-        self.handle = graveler.open(folder, user="ada")
-        verbs: Any = self.handle.verbs
+        verbs: Any = handle.verbs
         self.repository: OpenRepository = verbs.repository("sales")
         self.repository.create_branch("dev", "main")
 
     def catalog(self, ref: str) -> Catalog:
-        properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(self._folder)}
-        self._catalogs.append(load_catalog("test", warehouse=f"sales@{ref}", **properties))
+        properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "warehouse": f"sales@{ref}"}
+        self._catalogs.append(load_catalog("test", **properties, **self._properties))
         return self._catalogs[-1]
 
     def append(self, branch: str, *ids: int, name: str = "shop.orders") -> None:
@@ -72,7 +72,8 @@ def rows(*ids: int) -> pa.Table:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
-    shop = Shop(tmp_path / "lake")
+    graveler.create(tmp_path / "lake", user="ada").close()
+    shop = Shop(graveler.open(tmp_path / "lake", user="ada"), lake=str(tmp_path / "lake"))
     yield shop
     shop.close()
 
