@@ -1,20 +1,23 @@
 """Committers of a table, expiries of its snapshots, merges, drops and collectors, interleaved at every request, with crashes.
 
-Data files wait in the table's folder that are young, just too old to be committed, or old. No file that a commit of a branch
-needs is ever missing, and at the end nothing else is left. ``GRAVELER_SCHEDULES=n`` for another number of schedules.
+Writers also stage snapshots, on states that are rolled back and expire meanwhile, and a table has two names for a while. Data
+files wait in the table's folder that are young, just too old to be committed, or old. No file that a commit of a branch needs is
+ever missing, and at the end nothing else is left. ``GRAVELER_SCHEDULES=n`` for another number of schedules.
 """
 
 import os
+from typing import Any, Final
 
 from graveler.lake.clock import TABLE_GRACE
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.iceberg.table_folders import folder_of
 from graveler.lake.iceberg.table_states import reader_in
 from graveler.lake.objects.issued_addresses import NAMESPACES
-from graveler.requests.iceberg import TableChange
+from graveler.requests.iceberg import Identifier, TableChange
 from graveler.retention.runs import LEASE
+from graveler.sdk.iceberg_tables import Tables
 from graveler.table_format.reached_files import reached_files
-from tests.lake.iceberg.support import ORDERS, append, appended, metadata, with_table, write_file
+from tests.lake.iceberg.support import ORDERS, append, appended, with_table, write_file
 from tests.lake.interleaving import Scheduler
 from tests.lake.support import World
 from tests.retention.support import collect, keys
@@ -24,9 +27,20 @@ from tests.retention.test_table_files import TABLE_AGE
 SCHEDULES = int(os.environ.get("GRAVELER_SCHEDULES", "40")) // 10
 
 BRANCHES = ("main", "dev")
+COPY: Final = Identifier(("shop",), "copy")
 OPERATIONS = {
-    "committer": ("append", "append_waiting", "append_waiting", "append_waiting", "merge"),
-    "upkeep": ("expire", "expire", "drop_table", "register"),
+    "committer": ("append", "append_waiting", "append_waiting", "stage", "stage", "merge"),
+    "upkeep": (
+        "expire",
+        "expire_by_age",
+        "roll_back",
+        "roll_back",
+        "shorten_log",
+        "drop_table",
+        "register",
+        "copy",
+        "rename",
+    ),
     "collector": ("collect",),
     "time": ("age_by_half",),
 }
@@ -46,6 +60,9 @@ class TableWorker(Worker):
         parts, branch = self.repository.parts, self._branch()
         document = CatalogReader(parts, branch).load(ORDERS).document
         self.repository.commit_tables(branch, tables=(appended(parts, document, path),))
+
+    def _change(self, branch: str, *updates: dict[str, Any]) -> None:
+        self.repository.commit_tables(branch, tables=(TableChange(ORDERS, (), updates),))
 
     @what_can_be_done
     def append(self, message: str) -> None:
@@ -68,8 +85,39 @@ class TableWorker(Worker):
         document = CatalogReader(self.repository.parts, branch).load(ORDERS).document
         ids = [snapshot["snapshot-id"] for snapshot in document.get("snapshots", ())]
         old = [number for number in ids if number != document.get("current-snapshot-id")]
-        update = {"action": "remove-snapshots", "snapshot-ids": old}
-        self.repository.commit_tables(branch, tables=(TableChange(ORDERS, (), (update,)),))
+        self._change(branch, {"action": "remove-snapshots", "snapshot-ids": old})
+
+    @what_can_be_done
+    def expire_by_age(self, _: str) -> None:
+        """Remove the snapshots that have expired, as the command does."""
+        later = self.scheduler.world.clock.now() + 1
+        Tables(self.repository, self._branch()).expire(str(ORDERS), older_than=later, keep_last=1)
+
+    @what_can_be_done
+    def roll_back(self, _: str) -> None:
+        """Make the snapshot before the current one, and remove that."""
+        branch = self._branch()
+        document = CatalogReader(self.repository.parts, branch).load(ORDERS).document
+        snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in document.get("snapshots", ())}
+        current = document["current-snapshot-id"]
+        parent = snapshots.get(current, {}).get("parent-snapshot-id")
+        if parent in snapshots:
+            reference = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": parent}
+            self._change(branch, reference, {"action": "remove-snapshots", "snapshot-ids": [current]})
+
+    @what_can_be_done
+    def stage(self, message: str) -> None:
+        """Add a snapshot to the table, which no ref of the table has, on any state of it."""
+        parts, branch = self.repository.parts, self._branch()
+        document = CatalogReader(parts, branch).load(ORDERS).document
+        path = f"data/staged-{message}"
+        parts.objects.put(f"{document['location'].removeprefix(parts.namespace + '/')}/{path}", b"rows")
+        self._change(branch, appended(parts, document, path).updates[0])
+
+    @what_can_be_done
+    def shorten_log(self, _: str) -> None:
+        update = {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "1"}}
+        self._change(self._branch(), update)
 
     @what_can_be_done
     def drop_table(self, _: str) -> None:
@@ -80,6 +128,21 @@ class TableWorker(Worker):
         """Make the table of one branch that of the other one."""
         location = CatalogReader(self.repository.parts, "main").load(ORDERS).location
         self.repository.register_table("dev", table=ORDERS, location=location, overwrite=True)
+
+    @what_can_be_done
+    def copy(self, _: str) -> None:
+        """Register the table under a second name."""
+        branch = self._branch()
+        location = CatalogReader(self.repository.parts, branch).load(ORDERS).location
+        self.repository.register_table(branch, table=COPY, location=location)
+
+    @what_can_be_done
+    def rename(self, _: str) -> None:
+        """Give the table the second name, and register it under its first one."""
+        branch = self._branch()
+        location = CatalogReader(self.repository.parts, branch).load(ORDERS).location
+        self.repository.rename_relation(branch, relation=ORDERS, destination=COPY)
+        self.repository.register_table(branch, table=ORDERS, location=location)
 
     @what_can_be_done
     def merge(self, _: str) -> None:
@@ -100,16 +163,16 @@ def check_tables(world: World) -> set[str]:
     needed: set[str] = set()
     commits = {commit.id for branch in BRANCHES for commit in repository.log(branch, amount=1000).results}
     for commit in sorted(commits):
-        linked = {entry.address.removeprefix(parts.namespace + "/") for entry in repository.objects(commit)}
+        entries = list(repository.objects(commit))
+        linked = {entry.address.removeprefix(parts.namespace + "/") for entry in entries}
+        paths = {entry.path for entry in entries}
         assert linked <= stored, linked - stored
         needed |= linked
-        reader = CatalogReader(parts, commit)
-        if reader.entry(ORDERS, "table") is None:
-            continue
-        document = reader.load(ORDERS).document
-        folder = folder_of(parts, document["table-uuid"], document["location"])
-        reached = {folder.key_of(location) for location in reached_files(document, reader_in(parts, folder))}
-        assert reached <= linked, reached - linked
+        for table in Tables(repository, commit).list():
+            folder = folder_of(parts, table.uuid, table.metadata["location"])
+            reached = reached_files(table.metadata, reader_in(parts, folder))
+            assert {folder.key_of(location) for location in reached} <= linked, (commit, table.name)
+            assert {table.path_of(location) for location in reached} <= paths, (commit, table.name)
     return needed
 
 
@@ -132,7 +195,6 @@ def explore(seed: int) -> None:
         for _ in range(3):
             world.clock.time += 2 * TABLE_AGE
             collect(world)
-        assert metadata(world)
         assert keys(world, "tables/") == check_tables(world) | {NAMESPACES}
         assert not world.lake().fsck(world.main.repository.name).findings
     except BaseException as error:

@@ -8,6 +8,7 @@ from graveler.lake.iceberg.catalog_errors import RelationExistsError, RelationNo
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.lake import Lake
 from graveler.requests.iceberg import Identifier, TableChange
+from graveler.sdk.iceberg_tables import Tables
 from graveler.table_format.table_requirements import RequirementError
 from tests.lake.faults.case import Case
 from tests.lake.faults.model import Model
@@ -17,6 +18,8 @@ from tests.lake.iceberg.support import ORDERS, SCHEMA, appended
 from tests.lake.support import NAME
 
 OTHER: Final = Identifier(("shop",), "other")
+FAR_FUTURE: Final = 2.0**33
+"""A time in Unix seconds."""
 ENTRY: Final = "_iceberg/shop/orders.table"
 OTHER_ENTRY: Final = "_iceberg/shop/other.table"
 
@@ -33,11 +36,11 @@ def with_tables(lake: Lake, _scene: Scene, model: Model) -> None:
     model[NAME].tags["tables"] = dict(main_of(model).committed)
 
 
-def append(lake: Lake, branch: str, file: str, snapshot_id: int) -> None:
-    """Append a file to the table as it was at its creation, as a client does."""
+def append(lake: Lake, branch: str, file: str, snapshot_id: int, *, ref: str = "tables") -> None:
+    """Append a file to the table as it is at a ref, by default as it was at its creation, as a client does."""
     repository = lake.repository(NAME)
     parts = repository.parts
-    document = CatalogReader(parts, "tables").load(ORDERS).document
+    document = CatalogReader(parts, ref).load(ORDERS).document
     key = document["location"].removeprefix(f"{parts.namespace}/")
     parts.objects.put(f"{key}/data/{file}", b"rows")
     change = appended(parts, document, f"data/{file}", snapshot_id=snapshot_id)
@@ -74,6 +77,29 @@ def remove_snapshot(lake: Lake) -> None:
         {"action": "remove-snapshots", "snapshot-ids": [7]},
     )
     lake.repository(NAME).commit_tables("main", tables=(TableChange(ORDERS, (), updates),))
+
+
+def with_two_snapshots(lake: Lake, scene: Scene, model: Model) -> None:
+    """Main has appended two files."""
+    with_a_snapshot(lake, scene, model)
+    append(lake, "main", "b", 8, ref="main")
+    main_of(model).commit("Change table shop.orders", {ENTRY: "a b"})
+
+
+def expire(lake: Lake) -> None:
+    """Remove all snapshots but the current one, as the command does."""
+    Tables(lake.repository(NAME), "main").expire(str(ORDERS), older_than=FAR_FUTURE, keep_last=1)
+
+
+def appended_and_expired(lake: Lake, scene: Scene, model: Model) -> None:
+    """A branch has appended a file, and main has removed the common snapshot with its file."""
+    with_a_snapshot(lake, scene, model)
+    lake.repository(NAME).create_branch("dev", "main")
+    model[NAME].branches["dev"] = dev = deepcopy(main_of(model))
+    append(lake, "dev", "b", 8, ref="dev")
+    dev.commit("Change table shop.orders", {ENTRY: "a b"})
+    remove_snapshot(lake)
+    main_of(model).commit("Change table shop.orders", {ENTRY: ""})
 
 
 CASES: Final[tuple[Case, ...]] = (
@@ -113,6 +139,21 @@ CASES: Final[tuple[Case, ...]] = (
         lambda lake, _: remove_snapshot(lake),
         lambda model: main_of(model).commit("Change table shop.orders", {ENTRY: ""}),
         with_a_snapshot,
+    ),
+    Case(
+        "expiry of a table's snapshots by age",
+        lambda lake, _: expire(lake),
+        lambda model: main_of(model).commit("Expire 1 snapshot of table shop.orders", {ENTRY: "a b"}),
+        with_two_snapshots,
+        like="expiry of a table's snapshot",
+    ),
+    Case(
+        "merge of an append to a table into an expiry",
+        lambda lake, _: lake.repository(NAME).merge("dev", "main", message="merge"),
+        lambda model: main_of(model).commit("merge", {ENTRY: "b"}),
+        appended_and_expired,
+        again=(NoChangesError,),
+        like="merge of two appends to a table",
     ),
     Case(
         "merge of two appends to a table",
