@@ -1,7 +1,7 @@
 """Tables of a lake that was moved to another folder: their locations are rewritten, and every snapshot has the same rows."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,8 +11,10 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import BadRequestError
 
 import graveler
+from graveler.errors import InvalidError
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.repository import OpenRepository
+from graveler.model import MergeStrategies
 from graveler.requests.iceberg import Identifier
 from graveler.sdk.iceberg_tables import Tables
 from tests.lake.iceberg.histories import Histories, Kind, Operation, Session, Side, random_operation
@@ -44,7 +46,7 @@ def load(repository: OpenRepository, table: Identifier, ref: str = "main") -> Do
 class MovedLake:
     """A lake with a table of each kind, moved to another folder; with the metadata and rows that the tables had before."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, work_on_dev: Sequence[Operation] = ()) -> None:
         self.former: dict[Identifier, Document] = {}
         self.rows: dict[Identifier, Mapping[int, Counter[Any]]] = {}
         before, self.folder = folder / "before", folder / "after"
@@ -58,6 +60,14 @@ class MovedLake:
                     session.act(operation)
                 self.former[table] = histories.load("main", table).document
                 self.rows[table] = rows_of_snapshots(self.former[table])
+            if work_on_dev:
+                histories.fork("dev")
+            for table, kind in zip(self.former, KINDS, strict=True):
+                on_main = [Operation("append", 1, 4)] if work_on_dev else []
+                for branch, work in (("dev", work_on_dev), ("main", on_main)):
+                    session = Session(histories, Side(branch, branch, table), Random(branch), kind)
+                    for operation in work:
+                        session.act(operation)
         before.rename(self.folder)
         self.handle = graveler.open(self.folder, user="ada")
         verbs: Any = self.handle.verbs
@@ -121,6 +131,29 @@ def test_branches_rewritten_apart_have_their_files_in_common(tmp_path: Path) -> 
             for branch in ("main", "dev")
         ]
         assert lists[0] == lists[1]
+
+
+def test_branches_that_both_changed_a_table_are_merged_across_the_move(tmp_path: Path) -> None:
+    """One work is done before the move and after it, and on one branch in order."""
+    lake = MovedLake(tmp_path, 1, work_on_dev=[Operation("append", 0, 4), Operation("delete", 0, 3, "position")])
+    with lake.handle:
+        with pytest.raises(InvalidError, match="rewrite-location"):
+            lake.repository.merge("dev", "main")
+        Tables(lake.repository, "main").rewrite_locations()
+        with pytest.raises(InvalidError, match="rewrite-location"):
+            lake.repository.merge("dev", "main")
+        Tables(lake.repository, "dev").rewrite_locations()
+        expected = {}
+        for table in lake.former:
+            main, dev = (load(lake.repository, table, branch) for branch in ("main", "dev"))
+            before = lake.rows[table][lake.former[table]["current-snapshot-id"]]
+            expected[table] = (multiset(main) + multiset(dev)) - before
+            assert multiset(main) - before, "main has gone on"
+            assert (before - multiset(dev)) or (multiset(dev) - before)
+        lake.repository.merge("dev", "main", strategies=MergeStrategies(isolation="snapshot"))
+        for table, rows in expected.items():
+            assert multiset(load(lake.repository, table)) == rows
+            assert Tables(lake.repository, "main").load(str(table)).check() == []
 
 
 def test_a_lake_that_is_opened_through_a_link_was_not_moved(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 from graveler.lake.iceberg.catalog_paths import relation_of
 from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links, placed_files
 from graveler.lake.iceberg.metadata_files import keep_document, put_once, read_document
+from graveler.lake.iceberg.moved_states import state_in_folder
 from graveler.lake.iceberg.position_deletes import missing_reader, position_reader
 from graveler.lake.iceberg.table_folders import TableFolder, folder_of
 from graveler.lake.iceberg.table_states import UUID_FIELD, location_of, reader_in, state_fields
@@ -180,9 +181,15 @@ class TableMerges:
 
     def _merge(self, key: bytes, entries: list[ObjectEntry | None]) -> tuple[MergeResult, TableFolder | None]:
         states = [None if entry is None else self._state(entry) for entry in entries]
-        metadata = next(state.metadata for state in states[::-1] if state is not None)
-        folder = folder_of(self._repository, metadata["table-uuid"], metadata["location"])
+        folders = [
+            folder_of(self._repository, state.metadata["table-uuid"], state.metadata["location"])
+            for state in states[:0:-1]
+            if state is not None
+        ]
+        folder = folders[0]
         read_file = reader_in(self._repository, folder)
+        if states[0] is not None:
+            states[0], read_file = state_in_folder(self._repository, folder, states[0], read_file)
         terms = MergeTerms(
             f"{folder.location}/metadata",
             self._source,
