@@ -2827,6 +2827,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "tables",
+        "row IDs that a side gave beside the base are given anew, though a compaction hides them",
+        "table_format/merge_row_ids.py",
+        "min(next_ids[0], *renumbered_ids, *foreign_ids, lowest_ids[1])",
+        "min(next_ids[0], *renumbered_ids, lowest_ids[1])",
+        "lake/iceberg/test_merge_oracle.py::test_histories_that_once_merged_wrongly",
+    ),
+    Mutation(
+        "tables",
         "a file that another manifest has stays linked when a snapshot expires",
         "table_format/dropped_files.py",
         "            files.discard(live)",

@@ -91,5 +91,5 @@ def test_a_branch_keeps_its_newest_part_and_tags_their_snapshots(
     newest_part = len(ages) - max(expired, default=0)
     assert newest_part >= min(keep_last, len(ages))
     assert expired == set(range(1, len(ages) - newest_part + 1)) - tagged
-    assert all(limit >= age for age in ages[len(ages) - newest_part : len(ages) - keep_last] if not tagged)
+    assert all(limit >= age for age in ages[len(ages) - newest_part : max(0, len(ages) - keep_last)] if not tagged)
     assert all(ages[number - 1] > limit for number in list(expired) if number == max(expired) and not tagged)

@@ -5,7 +5,7 @@ Files that the source added get new numbers, so what it rewrote may not hold num
 apart from all that the destination gave.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -68,7 +68,9 @@ def merge_row_ids(
         for file in (pair.before, pair.after)
         if _first(pair.before) != _first(pair.after) and (number := _first(file)) is not None
     ]
-    floor = min(next_ids[0], *renumbered_ids, lowest_ids[1]) if versions[2] >= ROW_LINEAGE_VERSION else 0
+    added = list(added)
+    foreign_ids = list(_foreign_ids(states, added))
+    floor = min(next_ids[0], *renumbered_ids, *foreign_ids, lowest_ids[1]) if versions[2] >= ROW_LINEAGE_VERSION else 0
     starts = [_start(states[0], states[index], min(lowest_ids[index - 1], next_ids[index])) for index in (1, 2)]
     apart = next_ids[1] <= starts[1] or next_ids[2] <= starts[0] or next_ids[2] == starts[1]
     keeps_all = apart and floor >= next_ids[0] and not renumbered_ids
@@ -91,6 +93,21 @@ def merge_row_ids(
         source_rows=rows,
     )
     return RowIds(False, floor, start, (conflict,))
+
+
+def _foreign_ids(states: tuple[Document, Document, Document], added: Iterable[LiveFile]) -> Iterator[int]:
+    """Yield the first row IDs that snapshots of a side, or of the files that come from the source, gave. After an earlier merge a
+    side may not have grown from the base, so it may have given IDs that the base has given to other rows, even if compactions
+    have replaced the files that show it."""
+    former = {snapshot["snapshot-id"] for snapshot in states[0]["snapshots"]}
+    for state in states[1:]:
+        for snapshot in state["snapshots"]:
+            first = snapshot.get("first-row-id")
+            if snapshot["snapshot-id"] not in former and first is not None and snapshot.get("added-rows"):
+                yield first
+    for file in added:
+        if file.content == DATA and file.snapshot_id not in former and (number := _first(file)) is not None:
+            yield number
 
 
 def _first(file: LiveFile) -> int | None:
