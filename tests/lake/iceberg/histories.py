@@ -13,11 +13,11 @@ from pyiceberg.types import StringType
 
 import graveler
 from graveler.lake.iceberg.catalog_reader import CatalogReader, LoadedRelation
-from graveler.lake.iceberg.table_folders import folder_of
-from graveler.lake.iceberg.table_states import reader_in
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD
 from graveler.lake.repository import OpenRepository
 from graveler.requests.iceberg import Identifier, TableChange
-from graveler.table_format.spec_check import check_table
+from graveler.sdk.iceberg_tables import Tables
+from graveler.table_format.reached_files import reached_files
 from tests.lake.iceberg.row_reader import Document, Rows, Values, names_of, read_rows
 from tests.lake.iceberg.row_writer import RowChange, RowWriter
 
@@ -104,11 +104,16 @@ class Histories:
         return CatalogReader(self.repository.parts, branch).load(table)
 
     def check(self, branch: str, table: Identifier) -> None:
-        """Check a table against the specification."""
-        document = self.load(branch, table).document
-        folder = folder_of(self.repository.parts, document["table-uuid"], document["location"])
-        violations = check_table(document, reader_in(self.repository.parts, folder))
+        """Check a table against the specification, and that all files that it reaches are linked and there."""
+        violations = Tables(self.repository, branch).load(str(table)).check()
         assert not violations, violations
+
+    def check_links(self, branch: str, table: Identifier) -> None:
+        """Check that a branch links the files that a table reaches, and no other, as it does before a merge."""
+        present = Tables(self.repository, branch).load(str(table))
+        reached = {present.path_of(location) for location in reached_files(present.metadata, present.read_file)}
+        linked = self.repository.objects(branch, present.entry.metadata[FOLDER_FIELD])
+        assert {entry.path for entry in linked} == reached
 
     def begin(self, kind: Kind) -> Identifier:
         """Make a table with two rows in each of two partitions on main, and point the other branches to it."""

@@ -68,6 +68,8 @@ class Round:
         self.base = self.document("main")
         self.source = self._act(Side("source", "source", self.table), self._operations(1, 3))
         self.destination = self._act(Side("main", "destination", self.table), self._operations(1, 3))
+        for branch in ("main", "source"):
+            histories.check_links(branch, self.table)
 
     def _operations(self, least: int, most: int) -> list[Operation]:
         return [random_operation(self.random, self.kind) for _ in range(self.random.randint(least, most))]
