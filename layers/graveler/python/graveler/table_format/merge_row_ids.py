@@ -102,9 +102,9 @@ def _foreign_ids(states: tuple[Document, Document, Document], added: Iterable[Li
     former = {snapshot["snapshot-id"] for snapshot in states[0]["snapshots"]}
     for state in states[1:]:
         for snapshot in state["snapshots"]:
-            first = snapshot.get("first-row-id")
-            if snapshot["snapshot-id"] not in former and first is not None and snapshot.get("added-rows"):
-                yield first
+            row_id = snapshot.get("first-row-id")
+            if snapshot["snapshot-id"] not in former and row_id is not None and snapshot.get("added-rows"):
+                yield row_id
     for file in added:
         if file.content == DATA and file.snapshot_id not in former and (number := _first(file)) is not None:
             yield number
