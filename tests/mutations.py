@@ -2945,6 +2945,46 @@ MUTATIONS: Final[Sequence[Mutation]] = [
         '    (TooMuchWorkError, 403, "ForbiddenException"),',
         "functions/test_catalog.py::test_a_commit_whose_checks_take_too_long_has_an_unknown_outcome_and_lands_when_it_is_repeated",
     ),
+    Mutation(
+        "tables",
+        "the deletes of a table that was moved name its data files",
+        "table_format/relocation.py",
+        "        file[names.file[100]], file[names.file[104]] = deletes.location, deletes.size",
+        "        pass",
+        "lake/iceberg/test_table_relocation.py::test_a_moved_table_has_the_same_rows_in_every_snapshot",
+    ),
+    Mutation(
+        "tables",
+        "a table of a lake that was moved is refused when it is loaded",
+        "api/iceberg/table_access.py",
+        "    expect_not_moved(opened.parts, table.uuid, table.location)",
+        "    pass",
+        "lake/iceberg/test_table_relocation.py::test_a_moved_table_has_the_same_rows_in_every_snapshot",
+    ),
+    Mutation(
+        "tables",
+        "branches merge across the move of a lake",
+        "lake/merging/table_merges.py",
+        "            states[0], read_file = state_in_folder(self._repository, folder, states[0], read_file)",
+        "            pass",
+        "lake/iceberg/test_table_relocation.py::test_branches_that_both_changed_a_table_are_merged_across_the_move",
+    ),
+    Mutation(
+        "tables",
+        "a rule with strategies keeps the isolation levels of tables",
+        "lake/gates/judgement.py",
+        '        if self._terms.strategies.isolation == "snapshot":',
+        "        if False:",
+        "lake/gates/test_judgement.py::test_a_rule_with_strategies_keeps_the_isolation_levels_of_tables",
+    ),
+    Mutation(
+        "tables",
+        "an isolation level is not sent to a server that ignores it",
+        "remote/repository.py",
+        '        self._expect_isolation_of(getattr(request, "strategies", None))',
+        "        pass",
+        "remote/test_requests_sent.py::test_an_isolation_level_is_not_sent_to_a_server_that_would_ignore_it",
+    ),
 ]
 
 
