@@ -13,12 +13,16 @@ from pyiceberg.exceptions import BadRequestError
 import graveler
 from graveler.errors import InvalidError
 from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.lake import Lake
 from graveler.lake.repository import OpenRepository
 from graveler.model import MergeStrategies
 from graveler.requests.iceberg import Identifier
 from graveler.sdk.iceberg_tables import Tables
+from graveler.storage.tables.memory import MemoryTables
 from tests.lake.iceberg.histories import Histories, Kind, Operation, Session, Side, random_operation
 from tests.lake.iceberg.row_reader import Document, multiset
+from tests.lake.iceberg.support import ORDERS, append, with_table, write_file
+from tests.lake.support import NAME
 
 KINDS = [Kind(), Kind(equality=True), Kind(version=3), Kind(partitioned=False)]
 APPENDS = [Operation("append", partition, key) for partition, key in ((0, 1), (0, 2), (0, 2), (1, 2), (0, 3))]
@@ -154,6 +158,25 @@ def test_branches_that_both_changed_a_table_are_merged_across_the_move(tmp_path:
         for table, rows in expected.items():
             assert multiset(load(lake.repository, table)) == rows
             assert Tables(lake.repository, "main").load(str(table)).check() == []
+
+
+def test_a_repository_that_is_restored_from_a_copy_elsewhere_has_its_locations_rewritten() -> None:
+    """Its namespace is another bucket or prefix, where it keeps the secret that proves its folders."""
+    world = with_table()
+    write_file(world, "data/a")
+    append(world, "data/a")
+    saved = world.main.dump()
+    copied = world.objects("mem://copy")
+    for stored in world.objects().list():
+        copied.put(stored.key, world.objects().get(stored.key))
+    lake = Lake(MemoryTables(), world.objects, clock=world.clock)
+    lake.restore("mem://copy", saved.id, NAME)
+    repository = lake.repository(NAME)
+    rewritten = Tables(repository, "main").rewrite_locations()
+    assert list(map(str, rewritten.tables)) == ["shop.orders"]
+    assert load(repository, ORDERS)["location"].startswith("mem://copy/tables/")
+    assert "mem://repo" not in str(load(repository, ORDERS))
+    assert Tables(repository, "main").load("shop.orders").check() == []
 
 
 def test_a_lake_that_is_opened_through_a_link_was_not_moved(tmp_path: Path) -> None:
