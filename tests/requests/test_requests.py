@@ -75,7 +75,9 @@ def _result(request_type: type[Request[Any]]) -> Any:
 
 
 def test_every_request_is_done_here_and_behind_a_server() -> None:
-    assert {kind for kind in every_request() if not runs_remotely(kind)} == {Duplicate, *OF_TABLES}
+    assert {kind for kind in every_request() if not runs_remotely(kind)} == {Duplicate, *OF_TABLES} - {
+        iceberg.CommitTables
+    }
 
 
 @pytest.mark.parametrize("request_type", every_request(), ids=lambda request: request.__name__)
