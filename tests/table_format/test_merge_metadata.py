@@ -132,6 +132,32 @@ def test_equal_added_columns_are_one() -> None:
     assert current_schema(result.metadata)["fields"][3] == column(6, "new", "long", doc="text")
 
 
+def merged_on(base: Document, source: Document, destination: Document) -> MetadataMerge:
+    return merge_metadata(base, source, destination, source_adds_rows=True, destination_adds_rows=False)
+
+
+@pytest.mark.parametrize(
+    "other", [column(6, "b", "long"), column(6, "a", "string")], ids=["another name", "another type"]
+)
+def test_two_columns_of_one_id_that_nobody_changed_are_a_conflict(other: Document) -> None:
+    """Both sides had added one, a merge took one side's table, and the other side goes on writing its own."""
+    loser, winner = changed(schema(ID, DAY, PLACE, column(6, "a", "long"))), changed(schema(ID, DAY, PLACE, other))
+    appended = {**loser, "last-updated-ms": 2}
+    for states in ((loser, appended, winner), (loser, winner, appended)):
+        conflicts = merged_on(*states).conflicts
+        assert any("another one, 'a', at the base" in conflict.sentence for conflict in conflicts), conflicts
+
+
+def test_a_column_that_is_renamed_and_back_again_is_one() -> None:
+    before = changed(schema(ID, DAY, PLACE, column(6, "a", "long")))
+    after = copy.deepcopy(before)
+    schema(ID, DAY, PLACE, column(6, "b", "long"))(after)
+    assert not merged_on(before, {**before, "last-updated-ms": 2}, after).conflicts
+    reverted = merged_on(after, before, {**after, "last-updated-ms": 2})
+    assert not reverted.conflicts
+    assert [part["name"] for part in current_schema(reverted.metadata)["fields"]] == ["id", "day", "place", "a"]
+
+
 COLUMN_CONFLICTS: dict[str, tuple[Change, Change, tuple[bool, bool], tuple[str, ...]]] = {
     "one ID, two names": (
         schema(ID, DAY, PLACE, column(6, "a", "long")),

@@ -1,5 +1,6 @@
 """Random histories of a table on branches of a lake in a folder, by PyIceberg and by a writer of row-level deletes."""
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -250,12 +251,16 @@ class Session:
         if origins is not None:
             names_of_origins = ", ".join(f"'{origin}'" for origin in sorted(origins))
             expression += f" and origin in ({names_of_origins})"
-        if operation.verb == "append":
-            table.append(data)
-        elif operation.verb == "delete":
-            table.delete(expression)
-        else:
-            table.overwrite(data, expression)
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "Delete operation did not match any records"
+            )  # then there is nothing to do
+            if operation.verb == "append":
+                table.append(data)
+            elif operation.verb == "delete":
+                table.delete(expression)
+            else:
+                table.overwrite(data, expression)
 
     def _delete_by_value(
         self,

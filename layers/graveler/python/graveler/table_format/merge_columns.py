@@ -31,6 +31,8 @@ def merge_schemas(
     before, theirs, ours = map(current_schema, (base, source, destination))
     conflicts = [
         *_reused_ids(base, source, destination),
+        *_other_columns(base, source, "source"),
+        *_other_columns(base, destination, "destination"),
         *_narrowed(before, theirs, "source", "destination", destination_adds_rows),
         *_narrowed(before, ours, "destination", "source", source_adds_rows),
     ]
@@ -200,6 +202,41 @@ def _reused_ids(base: Document, source: Document, destination: Document) -> list
                     )
                 )
     return conflicts
+
+
+def _other_columns(base: Document, state: Document, side: str) -> list[TableConflict]:
+    """Return conflicts about columns of a side whose IDs are those of other columns of the base: their names or types differ, and
+    neither the side nor the base has a schema with those of the other. So nobody changed the column: after a merge that took one
+    side's table, there are two columns of one ID, and files with values of either."""
+    before, current = columns_by_id(current_schema(base)), columns_by_id(current_schema(state))
+    conflicts = []
+    for number, column in sorted(current.items()):
+        former = before.get(number)
+        if former is None or former.field is None or _same_column(former, column):
+            continue
+        if not _has_had(state, number, former) and not _has_had(base, number, column):
+            conflicts.append(
+                TableConflict(
+                    "column",
+                    f"the {side} has column {column.name!r} with ID {number}, which is another one, {former.name!r}, at the "
+                    "base; their files have values of both",
+                    columns=tuple(sorted({column.name, former.name})),
+                )
+            )
+    return conflicts
+
+
+def _has_had(metadata: Document, number: int, column: Column) -> bool:
+    """Return whether a schema of a table has this column under this ID."""
+    history = (columns_by_id(schema).get(number) for schema in metadata["schemas"])
+    return any(former is not None and _same_column(former, column) for former in history)
+
+
+def _same_column(column: Column, other: Column) -> bool:
+    """Return whether a column of two schemas has the same name, without those around it, and the same type."""
+    names = [part.name.rpartition(".")[2] if part.field is None else part.field["name"] for part in (column, other)]
+    types = [part.type if isinstance(part.type, str) else part.type["type"] for part in (column, other)]
+    return names[0] == names[1] and types[0] == types[1]
 
 
 def _same_place(number: int, column: Column, columns: Mapping[int, Column]) -> bool:

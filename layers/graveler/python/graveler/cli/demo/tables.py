@@ -18,6 +18,7 @@ _URI: Final = f"lakefs://{REPOSITORY}"
 _FILES: Final = f"graveler://{REPOSITORY}"
 _LOAD: Final = "load"
 _VISITS: Final = "visits"
+_SIX_ROWS: Final = re.compile(r"^rows: +6$", re.MULTILINE)
 _APPEND: Final = "graveler.cli.demo.append_visits"
 _OCTOBER: Final = "orders/2026-10.parquet"
 _NOVEMBER: Final = "orders/2026-11.parquet"
@@ -114,7 +115,7 @@ def _merge_tables(stage: Stage) -> None:
         stage.check("both, in one new snapshot" in output, "the dry run does not say what becomes of the table")
         stage.run("merge", f"{_URI}/{_VISITS}", "main", "-m", "Take the visits")
         output = stage.run("table", "show", f"{_URI}/main", TABLE)
-        stage.check(re.search(r"^rows: +6$", output, re.MULTILINE) is not None, "the table lacks rows")
+        stage.check(_SIX_ROWS.search(output) is not None, "the table lacks rows")
         stage.run("table", "history", f"{_URI}/main", TABLE)
 
 
