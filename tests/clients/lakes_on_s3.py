@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -34,7 +34,7 @@ def serving_on_s3(folder: Path) -> Iterator[ServedOnS3]:
     variables, place = new_lake_on_aws("tables", folder / "cache")
     objects = str(place["objects"])
     bucket = objects.removeprefix("s3://").partition("/")[0]
-    with role_sessions() as sts:
+    with role_sessions() as sts, ExitStack() as server:
         variables |= {
             "GRAVELER_TABLES": place["location"],
             "GRAVELER_OBJECTS": objects,
@@ -45,11 +45,11 @@ def serving_on_s3(folder: Path) -> Iterator[ServedOnS3]:
         }
         places = ("--tables", place["location"], "--objects", objects)
         more = {"AWS_ENDPOINT_URL_STS": sts.url, "GRAVELER_TABLE_ROLE": ROLE}
-        with (
-            patch.dict(os.environ, variables | more),
-            serving(folder / "lake", "--import-source", f"s3://{bucket}/raw/", place=places) as served,
-        ):
-            yield ServedOnS3(Served(served.url), variables, bucket)
+        with patch.dict(os.environ, variables | more):  # of the server, and of nothing else that runs beside it
+            served = server.enter_context(
+                serving(folder / "lake", "--import-source", f"s3://{bucket}/raw/", place=places)
+            )
+        yield ServedOnS3(Served(served.url), variables, bucket)
 
 
 @contextmanager
