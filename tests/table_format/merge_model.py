@@ -18,7 +18,8 @@ from graveler.table_format.live_files import (
     Partition,
     Renumbered,
 )
-from graveler.table_format.merge_decisions import Circumstances, Decision, VectorUnion, decide
+from graveler.table_format.merge_circumstances import Circumstances
+from graveler.table_format.merge_decisions import Decision, VectorUnion, decide
 from graveler.table_format.merge_files import SequenceNumbers, merged_files
 from graveler.table_format.merge_sides import Compaction, SideChanges, side_changes
 

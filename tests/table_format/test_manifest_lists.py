@@ -192,7 +192,7 @@ def test_each_truncation_and_each_bit() -> None:
     [
         ([{"name": "manifest_path", "type": "string", "field-id": 500}], "missing"),
         ([{"name": "manifest_path", "type": "long", "field-id": 500}], "of type long"),
-        ([{"name": "p", "type": "long", "field-id": 507}], "no list of records"),
+        ([{"name": "p", "type": "long", "field-id": 507}], "not a list of records"),
         ([{"name": "p", "type": "int", "field-id": 502}, {"name": "manifest_path", "type": "string"}] * 1, None),
         ([{"name": name, "type": "int", "field-id": 502} for name in "ab"], "missing|one ID"),
     ],

@@ -145,7 +145,9 @@ def test_two_columns_of_one_id_that_nobody_changed_are_a_conflict(other: Documen
     appended = {**loser, "last-updated-ms": 2}
     for states in ((loser, appended, winner), (loser, winner, appended)):
         conflicts = merged_on(*states).conflicts
-        assert any("another one, 'a', at the base" in conflict.sentence for conflict in conflicts), conflicts
+        assert any("with ID 6, which is column 'a' at the base" in conflict.sentence for conflict in conflicts), (
+            conflicts
+        )
 
 
 def test_a_column_that_is_renamed_and_back_again_is_one() -> None:
@@ -329,3 +331,123 @@ def test_statistics_of_snapshots_that_the_result_has_are_kept() -> None:
 def test_unknown_fields_merge_as_a_whole() -> None:
     assert merged(put("new-field", {"a": 1}), put("properties/a", "b")).metadata["new-field"] == {"a": 1}
     assert merged(put("new-field", 1), put("new-field", 2)).conflicts
+
+
+def partitioned(transform: str, number: int, name: str) -> Change:
+    def change(document: Document) -> None:
+        spec_id = len(document["partition-specs"])
+        part = {"name": name, "transform": transform, "source-id": number, "field-id": 1000}
+        document["partition-specs"].append({"spec-id": spec_id, "fields": [part]})
+        document["default-spec-id"], document["last-partition-id"] = spec_id, 1000
+
+    return change
+
+
+def conflicts_of(base: Change, source: Change, destination: Change) -> list[tuple[str, ...]]:
+    """Merge both ways, and return the sentence of each conflict with its columns."""
+    conflicts = []
+    for sides in ((source, destination), (destination, source)):
+        states = [changed(base), changed(base, sides[0]), changed(base, sides[1])]
+        result = merge_metadata(*states, source_adds_rows=False, destination_adds_rows=False)
+        conflicts.append(sorted((conflict.sentence, *conflict.columns) for conflict in result.conflicts))
+    assert conflicts[0] == conflicts[1]
+    return conflicts[0]
+
+
+NUMBER = {**ID, "required": True}
+
+
+UNFIT: dict[str, tuple[Change, Change, Change, str]] = {
+    "identifier that becomes optional": (
+        schema(NUMBER, DAY, PLACE),
+        schema(NUMBER, DAY, PLACE, **{"identifier-field-ids": [1]}),
+        schema(ID, DAY, PLACE),
+        "column 'id' optional",
+    ),
+    "identifier in a struct that becomes optional": (
+        schema(ID, DAY, {**PLACE, "required": True, "type": struct({**X, "required": True}, Y)}),
+        schema(
+            ID,
+            DAY,
+            {**PLACE, "required": True, "type": struct({**X, "required": True}, Y)},
+            **{"identifier-field-ids": [4]},
+        ),
+        schema(ID, DAY, {**PLACE, "type": struct({**X, "required": True}, Y)}),
+        "must not be nested in an optional field place",
+    ),
+    "partition named as a column": (
+        put("properties/a", "b"),
+        partitioned("bucket[4]", 1, "part"),
+        schema(ID, DAY, PLACE, column(6, "part", "int")),
+        "name that exists in schema: part",
+    ),
+    "former partition named as a column": (
+        put("properties/a", "b"),
+        both(partitioned("bucket[4]", 1, "part"), put("default-spec-id", 0)),
+        schema({**ID, "name": "part"}, DAY, {**PLACE, "name": "a"}, column(6, "b", "int")),
+        "",
+    ),
+    "former partition named as another column": (
+        put("properties/a", "b"),
+        both(partitioned("bucket[4]", 1, "part"), put("default-spec-id", 0)),
+        schema(ID, {**DAY, "name": "part"}, PLACE),
+        "name that exists in schema: part",
+    ),
+    "sort order of a type without an order": (
+        put("properties/a", "b"),
+        order(2),
+        schema(ID, {**DAY, "type": "variant"}, PLACE),
+        "Invalid source type variant",
+    ),
+    "column with the path of a nested one": (
+        put("properties/a", "b"),
+        schema(ID, DAY, {**PLACE, "name": "spot"}),
+        schema(ID, DAY, PLACE, column(6, "spot.x", "int")),
+        "multiple fields for name spot.x",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_changes_that_clients_refuse_together_are_conflicts(name: str) -> None:
+    base, source, destination, words = UNFIT[name]
+    conflicts = conflicts_of(base, source, destination)
+    assert [words in conflict[0] for conflict in conflicts] == [True] * bool(words), conflicts
+
+
+TYPES: tuple[tuple[str, str, str, bool], ...] = (
+    ("int", "long", "identity", True),
+    ("int", "long", "bucket[4]", True),
+    ("int", "long", "truncate[10]", True),
+    ("float", "double", "identity", True),
+    ("decimal(4,2)", "decimal(9, 2)", "bucket[4]", True),
+    ("decimal(4,2)", "decimal(9,3)", "truncate[4]", False),
+    ("date", "timestamp", "day", True),
+    ("date", "timestamp_ns", "year", True),
+    ("date", "timestamp", "bucket[4]", False),
+    ("date", "timestamp", "identity", False),
+    ("date", "timestamp", "void", True),
+    ("int", "string", "bucket[4]", False),
+    ("unknown", "date", "identity", True),
+    ("int", "long", "zorder[4]", False),
+)
+
+
+@pytest.mark.parametrize(("former", "latter", "transform", "fits"), TYPES)
+def test_a_type_changes_under_new_partitions_if_their_values_stay(
+    former: str, latter: str, transform: str, fits: bool
+) -> None:
+    base, wide = (schema(ID, DAY, PLACE, column(6, "c", text)) for text in (former, latter))
+    part = partitioned(transform, 6, "part")
+    conflicts = conflicts_of(base, part, wide)
+    assert [conflict[1] for conflict in conflicts] == ([] if fits else ["c"]), conflicts
+    both_sides = conflicts_of(base, part, both(wide, part))
+    assert [conflict[1] for conflict in both_sides] == ([] if fits else ["c"]), both_sides
+    assert conflicts_of(both(base, part), put("properties/a", "b"), wide) == [], "the client decides, not the merge"
+
+
+def test_what_one_side_has_alone_is_no_conflict() -> None:
+    twice = schema(ID, DAY, PLACE, **{"identifier-field-ids": [1]})  # of an optional column
+    assert conflicts_of(twice, put("properties/a", "b"), schema(ID, DAY, **{"identifier-field-ids": [1]})) == []
+    named = both(partitioned("bucket[4]", 1, "day"))  # as a column
+    assert conflicts_of(named, schema(ID, DAY), schema(ID, DAY, PLACE, column(6, "new", "int"))) == []

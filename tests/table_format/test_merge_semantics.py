@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from graveler.table_format.merge_decisions import Circumstances, decide
+from graveler.model import TableReason
+from graveler.table_format.merge_circumstances import Circumstances
+from graveler.table_format.merge_decisions import decide
 from graveler.table_format.merge_files import SequenceNumbers
-from graveler.table_format.merge_results import TableConflict
 from tests.table_format.merge_model import (
     Branch,
     Merge,
@@ -54,9 +55,7 @@ def check(base: Branch, source: Branch, destination: Branch, *, isolated: bool =
     return result
 
 
-def check_reason(
-    conflict: TableConflict, base: Branch, source: Branch, destination: Branch, *, remembers: bool
-) -> None:
+def check_reason(conflict: TableReason, base: Branch, source: Branch, destination: Branch, *, remembers: bool) -> None:
     """Check that both sides changed rows of one partition, and that the source removed some or brought back some."""
     steps = (*source.steps, *destination.steps)
     changed = {file.path for step in steps for file in (*step.added.values(), *step.removed.values())}

@@ -9,8 +9,10 @@ from random import Random
 
 import pytest
 
+from graveler.table_format.live_files import LiveFile
 from graveler.table_format.merge_results import MergedTable, MergeTerms, SideTaken, TableConflicts, TableState
 from graveler.table_format.merge_tables import merge_tables
+from graveler.table_format.plain_documents import Document
 from graveler.table_format.spec_check import check_table
 from tests.table_format.merge_model import Operation, World, base_of, in_order, merge, multiset
 from tests.table_format.test_merge_semantics import ALPHABET, branches
@@ -198,9 +200,9 @@ def test_a_merge_back_gives_no_row_id_twice() -> None:
     tables = WrittenTables(world)
     state = tables.base(base)
     states = state, tables.fork(state, source), tables.fork(state, destination)
-    first = merge_tables(*states, tables.read_file, MergeTerms(FOLDER))
-    assert isinstance(first, MergedTable)
-    merged = tables.write(first)
+    result = merge_tables(*states, tables.read_file, MergeTerms(FOLDER))
+    assert isinstance(result, MergedTable)
+    merged = tables.write(result)
     properties = {**states[1].metadata["properties"], "a": "b"}
     later = TableState({**states[1].metadata, "properties": properties}, "later")
     back = merge_tables(states[1], merged, later, tables.read_file, MergeTerms(FOLDER))
@@ -210,3 +212,93 @@ def test_a_merge_back_gives_no_row_id_twice() -> None:
     assert len(ranges) == 4
     assert all(end <= start for (_, end), (start, _) in pairwise(ranges)), ranges
     assert not check_table(after.metadata, tables.read_file)
+
+
+def test_compaction_that_may_hold_row_ids_of_the_destination_is_left_out() -> None:
+    for destination_rows, omitted in (([ALPHABET[1]], [("source", 3)]), ([], [])):
+        world = World(vectors=True)
+        rows = [ALPHABET[0], ALPHABET[0]]
+        base, source, destination = branches(
+            world, [], [*rows, Operation("compact", 0)], [Operation("delete", 1, 1, "position"), *destination_rows]
+        )
+        tables = WrittenTables(world)
+        state = tables.base(base)
+        states = state, tables.fork(state, source), tables.fork(state, destination)
+        result = merge_tables(*states, tables.read_file, MergeTerms(FOLDER))
+        assert isinstance(result, MergedTable)
+        assert [(part.side, part.files) for part in result.summary.omitted] == omitted
+        after = tables.write(result)
+        check_numbers(tables, states[2], after)
+        assert multiset(tables.branch(after)) == in_order(destination, source, isolated=True)
+
+
+def test_source_that_upgraded_the_table_may_rewrite_rows() -> None:
+    world = World()
+    base, source, destination = branches(world, [], [ALPHABET[0], Operation("update", 0, 1, "copy")], [ALPHABET[1]])
+    tables = WrittenTables(world)
+    state = tables.base(base)
+    ours = tables.fork(state, destination)
+    tables.version = 3
+    upgraded = {**state.metadata, "next-row-id": 0, "format-version": 3}
+    theirs = tables.fork(TableState(upgraded, "upgraded"), source)
+    result = merge_tables(state, theirs, ours, tables.read_file, MergeTerms(FOLDER, isolation="snapshot"))
+    assert isinstance(result, MergedTable)
+    after = tables.write(result)
+    check_numbers(tables, ours, after)
+    starts = {start for start, _ in row_ids(tables.live_entries(theirs))}
+    assert starts & {start for start, _ in row_ids(tables.live_entries(after))}, "rewritten files hold IDs of theirs"
+
+
+@pytest.mark.parametrize(
+    ("nulls", "highest", "is_merged"), [(1, None, True), (0, None, False), (0, 0, True), (1, 1 << 30, True)]
+)
+def test_rewritten_files_without_row_ids_of_the_destination_merge(
+    nulls: int, highest: int | None, is_merged: bool
+) -> None:
+    world = World(vectors=True)
+    base, source, destination = branches(world, [], [ALPHABET[0], Operation("update", 0, 1, "copy")], [ALPHABET[1]])
+    tables = WrittenTables(world)
+    state = tables.base(base)
+    ours = tables.fork(state, destination)
+    row_id = 2147483540
+
+    def metrics(file: LiveFile) -> Document:
+        counts = {"value_counts": [{"key": row_id, "value": 1}], "null_value_counts": [{"key": row_id, "value": nulls}]}
+        bounds = [] if highest is None else [{"key": row_id, "value": highest.to_bytes(8, "little")}]
+        return {**counts, "lower_bounds": bounds, "upper_bounds": bounds}
+
+    tables.metrics = metrics
+    theirs = tables.fork(state, source)
+    result = merge_tables(state, theirs, ours, tables.read_file, MergeTerms(FOLDER, isolation="snapshot"))
+    assert isinstance(result, MergedTable) == is_merged
+    if isinstance(result, TableConflicts):
+        assert [conflict.kind for conflict in result.conflicts] == ["row-ids"]
+
+
+@pytest.mark.parametrize("is_free", [True, False])
+def test_a_merge_back_of_rows_that_were_rewritten_since(is_free: bool) -> None:
+    """The rows have row IDs that the other branch never had, as it numbers its own in a block; or that it has given to others."""
+    world = World(vectors=True)
+    base, source, destination = branches(world, [], [ALPHABET[0]], [ALPHABET[1]])
+    tables = WrittenTables(world)
+    state = tables.base(base)
+    begun = TableState({**state.metadata, "next-row-id": 1 << 40}, "begun") if is_free else state
+    states = state, tables.fork(begun, source), tables.fork(state, destination)
+    result = merge_tables(*states, tables.read_file, MergeTerms(FOLDER))
+    assert isinstance(result, MergedTable)
+    main = tables.write(result)
+    rewriting = tables.branch(main).fork("later")
+    rewriting.write(Operation("update", 1, 3, "copy"))
+    number = state.metadata["next-row-id"].to_bytes(8, "little")
+    bounds = [{"key": 2147483540, "value": number}]
+    tables.metrics = lambda _: {"lower_bounds": bounds, "upper_bounds": bounds}
+    later = tables.fork(main, rewriting)
+    tables.metrics = lambda _: {}
+    properties = {**states[1].metadata, "properties": {**state.metadata["properties"], "a": "b"}}
+    last = TableState(properties, "last")
+    back = merge_tables(states[1], later, last, tables.read_file, MergeTerms(FOLDER))
+    assert isinstance(back, MergedTable if is_free else TableConflicts)
+    if isinstance(back, MergedTable):
+        assert multiset(tables.branch(tables.write(back))) == multiset(rewriting)
+    else:
+        assert [conflict.kind for conflict in back.conflicts] == ["row-ids"]

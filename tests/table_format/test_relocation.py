@@ -8,11 +8,12 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from graveler.errors import CorruptError, InvalidError
 from graveler.lake.iceberg.position_deletes import rewrite_positions
 from graveler.table_format.deletion_vectors import read_vector, with_data_files, write_vector
-from graveler.table_format.manifest_lists import DELETES, read_manifest_list, write_manifest_list
+from graveler.table_format.manifest_lists import DATA, DELETES, read_manifest_list, write_manifest_list
 from graveler.table_format.manifests import ADDED, entry_from, read_manifest, record_of, write_manifest
 from graveler.table_format.relocation import Relocation
 
@@ -213,3 +214,45 @@ def test_deletes_that_lie_outside_stay_if_their_data_file_does_too() -> None:
 def test_data_and_deletes_by_value_are_not_read() -> None:
     _, entries = moved_table(Store(), [deletes(content=2, equality_ids=[1])])
     assert entries[0]["data_file"]["path"] == f"{AFTER}/data/d"
+
+
+def test_manifests_that_a_snapshot_of_version_1_names_itself_are_moved() -> None:
+    store = Store()
+    entry = entry_from(
+        {
+            "status": ADDED,
+            "snapshot_id": 8,
+            "sequence_number": None,
+            "file_sequence_number": None,
+            "data_file": {
+                "path": f"{BEFORE}/data/a",
+                "format": "PARQUET",
+                "partition": (),
+                "record_count": 1,
+                "size": 7,
+            },
+        },
+        0,
+    )
+    contents, manifest = write_manifest(
+        [entry],
+        f"{BEFORE}/metadata/m.avro",
+        schema=SCHEMA,
+        spec=SPEC,
+        format_version=1,
+        content=DATA,
+        snapshot_id=8,
+        sequence_number=0,
+    )
+    store.files[f"{AFTER}/metadata/m.avro"] = contents
+    before = {
+        "format-version": 1,
+        "location": BEFORE,
+        "last-updated-ms": 50,
+        "snapshots": [{"snapshot-id": 8, "manifests": [f"{BEFORE}/metadata/m.avro"]}],
+    }
+    after = store.relocation().table(before, 60, f"{AFTER}/metadata/now.json")
+    [[moved]] = [snapshot["manifests"] for snapshot in after["snapshots"]]
+    assert moved.startswith(f"{AFTER}/metadata/")
+    [record] = [record_of(read) for read in read_manifest(store.read(moved), replace(manifest, path=moved)).entries]
+    assert record["data_file"]["path"] == f"{AFTER}/data/a"

@@ -8,8 +8,11 @@ import msgspec
 import pytest
 
 from graveler.errors import NotFoundError
+from graveler.table_format.avro_files import read_avro_file, write_avro_file
+from graveler.table_format.avro_types import writer
+from graveler.table_format.live_files import EQUALITY_DELETES, POSITION_DELETES
 from graveler.table_format.manifest_lists import DELETES, ManifestFile, PartitionSummary
-from graveler.table_format.manifests import ADDED, DELETED, EQUALITY_DELETES, EXISTING, POSITION_DELETES
+from graveler.table_format.manifests import ADDED, DELETED, EXISTING
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.spec_check import check_table
 from tests.table_format.tables import History, read_file
@@ -90,6 +93,36 @@ def test_missing_and_damaged_files(history: History) -> None:
     assert "it cannot be read" in problems
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "",
+        "{",
+        "null",
+        "5",
+        "[1]",
+        "[[]]",
+        '[{"field-id": null}]',
+        '[{"field-id": 1e999}]',
+        '[{"field-id": NaN}]',
+        "[" * 10_000,
+    ],
+)
+def test_a_damaged_header_of_a_manifest_is_a_problem(history: History, spec: str) -> None:
+    def read(location: str) -> bytes:
+        contents = read_file(location)
+        if "-m0" not in location:
+            return contents
+        file = read_avro_file(contents, location)
+        write = writer(file.type)
+        header = {key: value for key, value in file.metadata.items() if not key.startswith("avro.")}
+        header |= {"partition-spec": spec, "padding": "x" * len(contents)}  # not shorter than its list says
+        return write_avro_file(header, file.schema, [write(record) for record in file.records()])
+
+    problems = check_table(history.states[-1], read)
+    assert any(problem.place.startswith("manifest ") and "it is not a manifest" in str(problem) for problem in problems)
+
+
 def _table(snapshots: list[Document], version: int = 2, **fields: Any) -> Document:
     named = {name.replace("_", "-"): value for name, value in fields.items()}
     return {
@@ -139,10 +172,10 @@ Vary = dict[str, Any]
 @pytest.mark.parametrize(
     ("described", "problem"),
     [
-        ({"added_files": 3}, "added_files in the list is 3, and 1 by its files"),
-        ({"existing_files": 0}, "existing_files in the list is 0, and 1"),
-        ({"deleted_rows": 2}, "deleted_rows in the list is 2, and 1"),
-        ({"min_sequence_number": 2}, "min_sequence_number in the list is 2, and 1 by its files"),
+        ({"added_files": 3}, "added_files in the list is 3, but the files have 1"),
+        ({"existing_files": 0}, "existing_files in the list is 0, but the files have 1"),
+        ({"deleted_rows": 2}, "deleted_rows in the list is 2, but the files have 1"),
+        ({"min_sequence_number": 2}, "min_sequence_number in the list is 2, but the files have 1"),
         ({"length": 5}, "its length in the list is 5"),
         ({"partitions": (PartitionSummary(True),)}, "1 summaries for 0 partition fields"),
         ({"sequence_number": 9}, "above the snapshot's 2"),
@@ -209,7 +242,11 @@ def test_an_upgraded_table_gives_row_ids_to_its_manifests() -> None:
     table = _table([files.snapshot(1, [manifest]), upgraded], 3, next_row_id=1)
     assert check_table(table, files.read) == []
     assert check_table(table | {"snapshots": table["snapshots"][::-1]}, files.read) == [], "whatever their order"
-    later = files.snapshot(3, [msgspec.structs.replace(manifest, first_row_id=5)], 2, 3)
+    renumbered = [msgspec.structs.replace(manifest, first_row_id=5)]
+    tagged = files.snapshot(3, renumbered, 1, 3, first_row_id=5, added_rows=1)
+    forked = _table([*table["snapshots"], tagged], 3, next_row_id=9)
+    assert check_table(forked, files.read) == [], "each line of snapshots gives its own"
+    later = files.snapshot(3, renumbered, 2, 3)
     changed = _table([files.snapshot(1, [manifest]), upgraded, later], 3, next_row_id=9)
     assert "two manifest lists describe it differently" in _problems(changed, files.read)
 
@@ -222,3 +259,14 @@ def test_manifests_that_two_lists_describe_differently() -> None:
     problems = _problems(table, files.read)
     assert "two manifest lists describe it differently" in problems
     assert "its list has manifest s3://b/m twice" in problems
+
+
+def test_fields_of_partitions_with_other_ids_than_their_spec(history: History) -> None:
+    state = deepcopy(history.states[-1])
+    assert any(spec["fields"] for spec in state["partition-specs"])
+    for spec in state["partition-specs"]:
+        for part in spec["fields"]:
+            part["field-id"] += 7
+    problems = _problems(state | {"last-partition-id": 2000}, read_file)
+    assert "the partition fields of its header have the IDs (1000" in problems
+    assert "the partition fields of its schema have the IDs (1000" in problems

@@ -150,6 +150,7 @@ def changed(**changes: Any) -> Document:
         ),
         (changed(snapshots=[snapshot(1, 0) | {"manifest-list": None}]), "has no manifest-list"),
         (changed(properties={"a": 1}), "Expected `str`, got `int`"),
+        (changed() | {"graveler.expired-snapshots": [{"snapshot-id": "1"}]}, "Expected `int`, got `str`"),
         (changed(location=""), "location"),
         (changed(last_sequence_number=1, format_version=1), "Sequence number must be 0 in v1"),
         (

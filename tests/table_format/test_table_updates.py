@@ -244,6 +244,19 @@ def test_old_sequence_numbers_are_refused(added: Document, stale: bool) -> None:
         apply(base, added)
 
 
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"sequence-number": 2**63 - 1}, "far above the table's last, 5; use 6"),
+        ({"summary": {"operation": "odd"}}, "'odd'; use one of append, replace, overwrite, delete"),
+    ],
+)
+def test_snapshots_that_no_client_can_build_on_are_refused(fields: Document, words: str) -> None:
+    base = apply(table(), add_snapshot(5), set_ref(5))
+    with pytest.raises(InvalidError, match=words):
+        apply(base, add_snapshot(6, **fields))
+
+
 def test_row_ids_of_the_third_version() -> None:
     base = apply(table(3), add_snapshot(1, **{"first-row-id": 0, "added-rows": 30}))
     assert base["next-row-id"] == 30

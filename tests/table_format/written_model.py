@@ -1,6 +1,6 @@
 """Tables of the model as real metadata, manifests and deletion vectors, in memory."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -36,6 +36,8 @@ class WrittenTables:
         self.version = 3 if world.vectors else 2
         self.files: dict[str, bytes] = {}
         self.reads: list[str] = []
+        self.metrics: Callable[[LiveFile], Document] = lambda _: {}
+        """Returns more of what a manifest has of a data file."""
 
     def read_file(self, location: str) -> bytes:
         """Read a file."""
@@ -204,6 +206,8 @@ class WrittenTables:
                 "lower_bounds": [{"key": 2147483546, "value": file.lowest.encode()}],
                 "upper_bounds": [{"key": 2147483546, "value": file.highest.encode()}],
             }
+        else:
+            data_file |= self.metrics(file)
         record = {
             "status": ADDED,
             "snapshot_id": step.snapshot_id,

@@ -1,6 +1,6 @@
 """Avro object container files: a header with a schema, and blocks of records, each compressed for itself.
 
-The files are strangers' bytes, so sizes are bounded before memory is taken, and a damaged file is a
+The files are untrusted input, so sizes are bounded before memory is allocated, and a damaged file is a
 :class:`~graveler.errors.CorruptError` with its location. What is written is a function of the records: the marker between blocks,
 elsewhere random, is a digest of what is in the file. Another build of zlib may compress to other bytes; the marker is the same.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import zstandard
 
-from graveler.errors import UNREADABLE, CorruptError
+from graveler.errors import UNREADABLE
 from graveler.table_format.avro_types import (
     DAMAGE,
     AvroType,
@@ -25,6 +25,7 @@ from graveler.table_format.avro_types import (
     write_bytes,
 )
 from graveler.table_format.avro_types import write_long as _long
+from graveler.table_format.damaged_files import damaged_file
 
 MAX_FILE: Final = 128 << 20
 """Bytes of a file. A manifest has 8 MiB, unless its table is set up otherwise."""
@@ -70,7 +71,8 @@ class AvroFile:
         return self.metadata["avro.schema"]
 
     def records(self, read: Reader | None = None) -> list[Any]:
-        """Return the records, read by a function for their type or, without it, as plain values."""
+        """Return the records, read by a function for their type or, without it, as plain values.
+        :class:`CorruptError` for damaged ones."""
         read = read or reader(self.type)
         records: list[Any] = []
         for block in self.blocks:
@@ -80,20 +82,12 @@ class AvroFile:
                     record, position = read(block.data, position)
                     records.append(record)
             except DAMAGE as error:
-                raise damaged(self.location, f"record {len(records):,} is damaged ({error})") from error
+                raise damaged_file(self.location, f"record {len(records):,} is damaged ({error})") from error
             if position != len(block.data):
-                raise damaged(
+                raise damaged_file(
                     self.location, f"{len(block.data) - position:,} bytes follow record {len(records):,} of a block"
                 )
         return records
-
-
-def damaged(location: str, reason: str) -> CorruptError:
-    """Return the error for a file of a table that is not what it should be."""
-    return CorruptError(
-        f"{location}: {reason}; the file was damaged, or its writer does not follow the specification. "
-        f"Restore it from a copy, or go back to a commit whose table does not have it"
-    )
 
 
 def read_avro_file(contents: bytes, location: str) -> AvroFile:
@@ -102,31 +96,31 @@ def read_avro_file(contents: bytes, location: str) -> AvroFile:
     :class:`CorruptError` for bytes that are no such file, or that exceed a bound.
     """
     if len(contents) > MAX_FILE:
-        raise damaged(location, f"has {len(contents):,} bytes, and {MAX_FILE:,} are allowed")
+        raise damaged_file(location, f"it has {len(contents):,} bytes, and {MAX_FILE:,} are allowed")
     if contents[: len(_MAGIC)] != _MAGIC:
-        raise damaged(location, "is no Avro file")
+        raise damaged_file(location, "it is not an Avro file")
     try:
         header, position = _read_header(contents)
         metadata = {key: value.decode() for key, value in header.items()}
         avro_type = parse_type(metadata.get("avro.schema", ""))
     except (*DAMAGE, *UNREADABLE) as error:
-        raise damaged(location, f"has a header that cannot be read ({error})") from error
+        raise damaged_file(location, f"its header cannot be read ({error})") from error
     decompress = _CODECS.get(metadata.get("avro.codec", "null"))
     if decompress is None:
         codec = metadata["avro.codec"][:40]
-        raise damaged(location, f"is compressed with {codec!r}, and only null, deflate and zstandard are read")
+        raise damaged_file(location, f"it is compressed with {codec!r}, and only null, deflate and zstandard are read")
     if avro_type.smallest == 0:
-        raise damaged(location, "has a schema whose records have no bytes")
+        raise damaged_file(location, "its schema has records of no bytes")
     sync = contents[position : position + _SYNC]
     if len(sync) != _SYNC:
-        raise damaged(location, "ends within its header")
+        raise damaged_file(location, "it ends within its header")
     budget = min(MAX_CONTENTS, FREE_CONTENTS + MAX_RATIO * len(contents))
     try:
         blocks = tuple(_read_blocks(contents, position + _SYNC, sync, decompress, budget))
     except (*DAMAGE, zlib.error, zstandard.ZstdError) as error:
-        raise damaged(location, f"has a damaged block ({error})") from error
+        raise damaged_file(location, f"one of its blocks is damaged ({error})") from error
     if sum(block.count for block in blocks) > MAX_RECORDS:
-        raise damaged(location, f"has more than {MAX_RECORDS:,} records")
+        raise damaged_file(location, f"it has more than {MAX_RECORDS:,} records")
     return AvroFile(location, metadata, avro_type, blocks)
 
 

@@ -1,4 +1,4 @@
-"""Types of Avro: schemas of strangers, checked and bounded, and the functions that read, skip and write their values.
+"""Types of Avro: untrusted schemas, checked and bounded, and the functions that read, skip and write their values.
 
 A value is read into plain Python: numbers, text, bytes, lists, dictionaries. Of logical types only decimals count: a
 decimal is its unscaled integer. Reading takes time and memory in proportion to the bytes: a type whose values have no bytes is no
@@ -68,7 +68,7 @@ class AvroType:
 
 def parse_type(text: str) -> AvroType:
     """Return the type of a schema, which is JSON. :class:`ValueError` for a schema that is none, recurses, or exceeds the bounds;
-    :class:`RecursionError` for JSON without end."""
+    :class:`RecursionError` for JSON that is nested too deeply."""
     parse = _recent_type if len(text) <= LARGE_SCHEMA else _parsed_type
     return parse(text)
 
@@ -402,22 +402,22 @@ def _numbers(count: int) -> re.Pattern[bytes]:
     return re.compile(rb"(?:[\x80-\xff]*[\x00-\x7f]){%d}" % count)
 
 
-_AT_ONCE: Final = 512
+_NUMBERS_PER_MATCH: Final = 512
 
 
 def _skip_numbers(data: bytes, position: Position, count: int) -> Position:
     while count > 0:
-        match = _numbers(min(count, _AT_ONCE)).match(data, position)
+        match = _numbers(min(count, _NUMBERS_PER_MATCH)).match(data, position)
         if match is None:
             raise ValueError("a list of numbers ends behind the end")
         position = match.end()
-        count -= _AT_ONCE
+        count -= _NUMBERS_PER_MATCH
     return position
 
 
 def skipper(avro_type: AvroType) -> Skipper:
-    """Return the function that skips values of a type: quickly where it matters, which is the metrics of columns. A skipped
-    value may be invalid where its length is not concerned."""
+    """Return the function that skips values of a type. Arrays, such as the metrics of columns, are skipped without decoding their
+    items: only what determines the length of a value is checked."""
     if avro_type.kind == "array":
         assert avro_type.items is not None
         return _array_skipper(avro_type.items)
@@ -450,7 +450,7 @@ def _array_skipper(items: AvroType) -> Skipper:
             return position + 1
 
         return skip_numbers
-    skip_item = _pair_skipper if kinds in (["int", "bytes"], ["int", "string"]) else skipper(items)
+    skip_item = _skip_pair if kinds in (["int", "bytes"], ["int", "string"]) else skipper(items)
 
     def skip(data: bytes, position: Position) -> Position:
         while data[position]:
@@ -462,7 +462,7 @@ def _array_skipper(items: AvroType) -> Skipper:
     return skip
 
 
-def _pair_skipper(data: bytes, position: Position) -> Position:
+def _skip_pair(data: bytes, position: Position) -> Position:
     while data[position] > 127:
         position += 1
     position += 1

@@ -25,6 +25,11 @@ MAX_ID: Final = 2**31 - 1
 _Updates = Annotated[list[Any], Meta(max_length=MAX_UPDATES)]
 
 
+def without_location(updates: Iterable[Document]) -> list[Document]:
+    """Return updates without those that set a location."""
+    return [update for update in updates if str(update.get("action")).lower() != "set-location"]
+
+
 def set_location(draft: Draft, update: Document) -> None:
     """Set where the files of a table or a view lie."""
     draft.put("location", update["location"].rstrip("/") or update["location"])
@@ -45,7 +50,8 @@ def remove_properties(draft: Draft, update: Document) -> None:
 
 
 def update_items(update: Document, name: str, former_name: str) -> Document:
-    """Return the field of an update that clients once called otherwise, or raise :class:`~graveler.errors.InvalidError`."""
+    """Return a field of an update by its name, or by the former name that old clients send. Raises
+    :class:`~graveler.errors.InvalidError` without either."""
     items: Document | None = update.get(name)
     if items is None:
         items = update.get(former_name)
@@ -55,7 +61,10 @@ def update_items(update: Document, name: str, former_name: str) -> Document:
 
 
 def add_equal_schema_once(draft: Draft, schema: Document, format_version: int) -> int:
-    """Add a schema, unless an equal one exists, and return its ID."""
+    """Add a schema, unless an equal one exists, and return its ID.
+
+    Raises :class:`~graveler.errors.InvalidError` for one that is not valid.
+    """
     schemas = draft.fields["schemas"]
     schema_id: int | None = next((other["schema-id"] for other in schemas if same_schema(other, schema)), None)
     if schema_id is None:
@@ -67,7 +76,10 @@ def add_equal_schema_once(draft: Draft, schema: Document, format_version: int) -
 
 
 def next_id(parts: Iterable[Document], name: str, initial: int) -> int:
-    """Return the ID after the highest of some parts, or the initial one if there is none."""
+    """Return the ID after the highest of some parts, at least the initial one.
+
+    Raises :class:`~graveler.errors.InvalidError` if the highest is :data:`MAX_ID`.
+    """
     part_id: int = max([initial, *(part[name] + 1 for part in parts)])
     if part_id > MAX_ID:
         raise InvalidError(f"no {name} is free: the highest is {MAX_ID}; remove that part first")

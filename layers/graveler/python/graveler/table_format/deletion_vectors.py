@@ -11,7 +11,9 @@ from array import array
 from collections.abc import Callable, Iterator, Set
 from typing import Final, NamedTuple
 
-from graveler.errors import UNREADABLE, CorruptError, InvalidError
+from graveler.errors import UNREADABLE, InvalidError
+from graveler.table_format.damaged_files import damaged_file
+from graveler.table_format.reserved_columns import DELETED_POSITION
 
 MAX_POSITIONS: Final = 8_000_000
 """Positions of a vector that are read into memory: about 60 bytes each."""
@@ -22,7 +24,6 @@ _PLAIN, _WITH_RUNS = 12346, 12347
 _ARRAY_MAX: Final = 4096
 _BITMAP_BYTES: Final = 8192
 _NO_OFFSETS: Final = 4
-_ROW_POSITION: Final = 2147483545
 
 _BIG: Final = struct.Struct(">I")
 _U32: Final = struct.Struct("<I")
@@ -49,18 +50,12 @@ def read_vector(contents: bytes, offset: int, size: int, location: str) -> froze
     blob = contents[offset : offset + size]
     try:
         if offset < 0 or size < 20 or len(blob) != size or blob[4:8] != _MAGIC or _BIG.unpack_from(blob)[0] != size - 8:
-            raise _damaged(location, "there is no deletion vector at the offset of the manifest")
+            raise damaged_file(location, "there is no deletion vector at the offset of the manifest")
         if _BIG.unpack_from(blob, size - 4)[0] != zlib.crc32(blob[4:-4]):
-            raise _damaged(location, "the checksum of its deletion vector is wrong")
+            raise damaged_file(location, "the checksum of its deletion vector is wrong")
         return frozenset(_positions(blob, location))
     except (struct.error, IndexError) as error:
-        raise _damaged(location, f"its deletion vector ends early ({error})") from error
-
-
-def _damaged(location: str, reason: str) -> CorruptError:
-    return CorruptError(
-        f"{location}: {reason}; restore the file from a copy, or go back to a commit that does not have it"
-    )
+        raise damaged_file(location, f"its deletion vector ends early ({error})") from error
 
 
 def _positions(blob: bytes, location: str) -> Iterator[int]:
@@ -72,7 +67,7 @@ def _positions(blob: bytes, location: str) -> Iterator[int]:
         for high, values in containers:
             total += len(values)
             if total > MAX_POSITIONS:
-                raise _damaged(
+                raise damaged_file(
                     location, f"its deletion vector has more than {MAX_POSITIONS:,} positions, which is not read"
                 )
             prefix = key << 32 | high << 16
@@ -91,9 +86,9 @@ def _containers(blob: bytes, position: int, location: str) -> tuple[list[tuple[i
         runs = blob[position : position + (size + 7) // 8]
         position += len(runs)
     else:
-        raise _damaged(location, "its deletion vector is no Roaring bitmap")
+        raise damaged_file(location, "its deletion vector is not a Roaring bitmap")
     if size > 1 << 16:
-        raise _damaged(location, "its deletion vector has too many containers")
+        raise damaged_file(location, "its deletion vector has too many containers")
     headers = [_U16X2.unpack_from(blob, position + 4 * index) for index in range(size)]
     position += 4 * size
     if not runs or size >= _NO_OFFSETS:
@@ -148,7 +143,7 @@ def write_vector(positions: Set[int], data_file: str) -> VectorFile:
             "blobs": [
                 {
                     "type": "deletion-vector-v1",
-                    "fields": [_ROW_POSITION],
+                    "fields": [DELETED_POSITION],
                     "snapshot-id": -1,
                     "sequence-number": -1,
                     "offset": len(_PUFFIN),
@@ -172,12 +167,12 @@ def with_data_files(contents: bytes, location: str, move: Callable[[str], str]) 
     """
     trailer = 4 + 4 + len(_PUFFIN)
     if len(contents) < 3 * len(_PUFFIN) + trailer or not contents.startswith(_PUFFIN) or not contents.endswith(_PUFFIN):
-        raise _damaged(location, "is no file of Puffin")
+        raise damaged_file(location, "it is not a Puffin file")
     (size,) = _U32.unpack_from(contents, len(contents) - trailer)
     flags = contents[-8:-4]
     start = len(contents) - trailer - size
     if start < 2 * len(_PUFFIN) or contents[start - len(_PUFFIN) : start] != _PUFFIN:
-        raise _damaged(location, "has no footer")
+        raise damaged_file(location, "it has no footer")
     if any(flags):
         raise InvalidError(
             f"{location}: its footer is compressed, and cannot be written anew; compact the table's deletes"
@@ -189,7 +184,7 @@ def with_data_files(contents: bytes, location: str, move: Callable[[str], str]) 
             if "referenced-data-file" in properties:
                 properties["referenced-data-file"] = move(properties["referenced-data-file"])
     except (*UNREADABLE, LookupError, TypeError, AttributeError) as error:
-        raise _damaged(location, f"has a damaged footer ({error!r})") from error
+        raise damaged_file(location, f"its footer is damaged ({error!r})") from error
     payload = json.dumps(footer, separators=(",", ":")).encode()
     return b"".join((contents[:start], payload, _U32.pack(len(payload)), flags, _PUFFIN))
 

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from graveler.errors import UNREADABLE, GravelerError, InvalidError
 from graveler.table_format.plain_documents import Document
+from graveler.table_format.snapshot_merges import EXPIRED_FIELD
 
 MAX_SCHEMAS: Final = 10_000
 """Schemas of a table or of a view."""
@@ -145,6 +146,13 @@ class SnapshotShape(Struct, rename="kebab"):
     key_id: str | None = None
 
 
+class ExpiredSnapshotShape(Struct, rename="kebab"):
+    """The note of a table's snapshot that expired (:mod:`graveler.table_format.snapshot_merges`)."""
+
+    snapshot_id: Long
+    summary: Texts | None = None
+
+
 class RefShape(Struct, rename="kebab"):
     """A branch or a tag of a table."""
 
@@ -236,6 +244,9 @@ class TableShape(Struct, rename="kebab"):
     statistics: Annotated[list[StatisticsShape], Meta(max_length=MAX_NAMES)] | None = None
     partition_statistics: Annotated[list[PartitionStatisticsShape], Meta(max_length=MAX_NAMES)] | None = None
     encryption_keys: Annotated[list[EncryptionKeyShape], Meta(max_length=MAX_NAMES)] | None = None
+    expired_snapshots: Annotated[list[ExpiredSnapshotShape], Meta(max_length=MAX_SNAPSHOTS)] | None = msgspec.field(
+        name=EXPIRED_FIELD, default=None
+    )
 
 
 class RepresentationShape(Struct, rename="kebab"):

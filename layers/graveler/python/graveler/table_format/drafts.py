@@ -7,8 +7,8 @@ from graveler.table_format.plain_documents import Document
 
 
 class Draft:
-    """Metadata under change. ``fields`` is a copy of the base's top level; lists and maps in it are copied when they change
-    first, and what is in these is replaced as a whole. So the base stays as it is, and a change costs what it changes.
+    """Metadata under change. ``fields`` is a copy of the base's top level; a list or a map in it is copied at its first change,
+    and its items are replaced, never changed. So the base stays as it is, and a commit costs only what it changes.
 
     ``time_ms`` is the time of the commit, ``last_added`` the ID of the part that was last added to a list of the top level.
     """
@@ -50,8 +50,8 @@ class Draft:
         self.changed = True
 
     def resolve_id(self, name: str, part_id: int, words: str) -> int:
-        """Return the ID that an update names: -1 is the part of a list that this commit added last, or would have, if the list
-        had no equal one."""
+        """Return the ID that an update names: -1 stands for the part that this commit added last, or for the equal part that the
+        list already had. :class:`InvalidError` for -1 if the commit has added none."""
         if part_id != -1:
             return part_id
         last = self.last_added.get(name)
@@ -61,20 +61,20 @@ class Draft:
 
 
 class TableDraft(Draft):
-    """A table's metadata under change. ``is_new`` says that the base is an empty table, ``updated_ms`` is the latest time that a
-    snapshot of the commit has, which goes before its own."""
+    """A table's metadata under change. ``is_new`` says that the base is an empty table, ``updated_ms`` is the latest time of the
+    commit's snapshots, which takes precedence over ``time_ms``."""
 
     def __init__(self, base: Document, time_ms: int, is_new: bool) -> None:
         super().__init__(base, time_ms)
         self.is_new = is_new
         self.base_time_ms: int = base["last-updated-ms"] or 0
         self.updated_ms: int | None = None
-        self.rebound = False
-        """Whether the current schema, the default spec or the default sort order is another one."""
+        self.defaults_changed = False
+        """Whether the commit changed which schema is current, or which spec or sort order is the default."""
         self.added_snapshots: dict[int, Document] = {}
         self.main_snapshots: list[int] = []
         """The snapshots that were current in this commit, in their order."""
-        self.removed_snapshots = False
+        self.removed_snapshots: list[Document] = []
         self._indexes: dict[str, dict[int, Document]] = {}
         self._changed_indexes: set[str] = set()
 

@@ -38,7 +38,7 @@ def normal_location(location: str) -> str:
 
 
 def _is_text(location: str) -> bool:
-    """Return whether all characters that do not print are only unusual ones, as a space of another width."""
+    """Return whether a location has no control characters and no surrogates; unusual spaces are allowed."""
     return not any(
         ord(letter) < 32 or 127 <= ord(letter) < 160 or 0xD800 <= ord(letter) < 0xE000 for letter in location
     )

@@ -1,4 +1,4 @@
-"""Live files of a snapshot, as a merge compares them, and their partitions."""
+"""Live files of a snapshot and their partitions, as merges and comparisons see them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -8,6 +8,7 @@ from msgspec import Struct
 DATA: Final = 0
 POSITION_DELETES: Final = 1
 EQUALITY_DELETES: Final = 2
+"""The content of a file. A deletion vector has position deletes, in a file of Puffin."""
 
 Partition = tuple[tuple[tuple[tuple[int, ...], str], Any], ...]
 """Values of a partition by source columns and transform, so that partitions of several specs compare. Empty: no partitioning."""
@@ -68,7 +69,9 @@ def overlap(partition: Partition, other: Partition) -> bool:
     if partition == other or not partition or not other:
         return True
     values = dict(partition)
-    return all(values[field] in (value,) for field, value in other if field in values)  # NaN is itself
+    return all(
+        values[field] in (value,) for field, value in other if field in values
+    )  # `in`: NaN is not equal to itself
 
 
 class PartitionIndex:

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from graveler.errors import InvalidError
-from graveler.table_format.avro_files import damaged, read_avro_file, write_avro_file
+from graveler.table_format.avro_files import read_avro_file, write_avro_file
 from graveler.table_format.avro_types import AvroField, AvroType, Reader, Writer, parse_type, reader, writer
+from graveler.table_format.damaged_files import damaged_file
 from graveler.table_format.plain_documents import Document, ReadFile
 
 DATA: Final = 0
@@ -98,11 +99,11 @@ def read_manifest_list(contents: bytes, location: str) -> list[ManifestFile]:
     """Return the manifests of a list, in its order. :class:`CorruptError` for a file that is none."""
     avro_file = read_avro_file(contents, location)
     if sum(block.count for block in avro_file.blocks) > MAX_MANIFESTS:
-        raise damaged(location, f"lists more than {MAX_MANIFESTS:,} manifests")
+        raise damaged_file(location, f"it lists more than {MAX_MANIFESTS:,} manifests")
     try:
         read = _manifest_reader(avro_file.type)
     except ValueError as error:
-        raise damaged(location, f"is no manifest list ({error})") from error
+        raise damaged_file(location, f"it is not a manifest list ({error})") from error
     return avro_file.records(read)
 
 
@@ -115,7 +116,7 @@ def manifests_of(snapshot: Document, read_file: ReadFile) -> list[ManifestFile]:
     paths = snapshot.get("manifests")
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths) or len(paths) > MAX_MANIFESTS:
         number = snapshot.get("snapshot-id")
-        raise damaged(f"snapshot {number}", "names neither a manifest list nor manifests")
+        raise damaged_file(f"snapshot {number}", "it names neither a manifest list nor manifests")
     return [ManifestFile(path, 0, None) for path in paths]
 
 
@@ -126,7 +127,7 @@ def _field_id(part: AvroField, names: dict[str, int]) -> int:
 @lru_cache(maxsize=32)
 def _manifest_reader(avro_type: AvroType) -> Reader:
     if avro_type.kind != "record":
-        raise ValueError("its schema is no record")
+        raise ValueError("its schema is not a record")
     slots = {name: index for index, name in enumerate(_NAMES)}
     unused = len(_NAMES)
     plan: list[tuple[int, Reader]] = []
@@ -173,7 +174,7 @@ _COMPATIBLE: Final = {
 def _summaries_reader(avro_type: AvroType) -> Reader:
     summaries = avro_type.present
     if summaries.kind != "array" or summaries.items is None or summaries.items.kind != "record":
-        raise ValueError("the summaries of partitions are no list of records")
+        raise ValueError("the summaries of partitions are not a list of records")
     items = summaries.items
     order = [_SUMMARY_IDS.get(_field_id(part, _SUMMARY_NAMES), -1) for part in items.fields]
     kinds = {index: part.type.present.kind for index, part in zip(order, items.fields, strict=True)}

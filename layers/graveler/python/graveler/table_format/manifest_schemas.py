@@ -121,8 +121,8 @@ def _partition_field(field: Document, types: dict[int, Any]) -> Document:
         avro_type = "string"  # as the reference implementation has unknown transforms
     name = str(field.get("name"))
     avro_name = avro_field_name(name)
-    described = _field(avro_name, field["field-id"], avro_type, required=False)
-    return described if avro_name == name else described | {"iceberg-field-name": name}
+    avro_field = _field(avro_name, field["field-id"], avro_type, required=False)
+    return avro_field if avro_name == name else avro_field | {"iceberg-field-name": name}
 
 
 _PRIMITIVES: Final[dict[str, Any]] = {
@@ -145,7 +145,8 @@ _FIXED: Final = re.compile(r"fixed\[\s*(\d{1,7})\s*\]")
 
 
 def avro_type_of(column_type: Any, suffix: str) -> Any:
-    """Return Avro's type for a primitive type of Iceberg. ``suffix`` makes the names of types unique in a schema."""
+    """Return Avro's type for a primitive type of Iceberg. ``suffix`` makes the names of types unique in a schema.
+    :class:`InvalidError` for a type that a partition field cannot have."""
     if simple := _PRIMITIVES.get(column_type) if isinstance(column_type, str) else None:
         return simple
     text = str(column_type)

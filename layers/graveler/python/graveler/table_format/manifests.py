@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from graveler.errors import InvalidError
-from graveler.table_format.avro_files import damaged, read_avro_file, write_avro_file
+from graveler.table_format.avro_files import read_avro_file, write_avro_file
 from graveler.table_format.avro_types import (
     DAMAGE,
     LARGE_SCHEMA,
@@ -27,6 +27,8 @@ from graveler.table_format.avro_types import (
     skipper,
     writer,
 )
+from graveler.table_format.damaged_files import damaged_file
+from graveler.table_format.live_files import EQUALITY_DELETES, POSITION_DELETES
 from graveler.table_format.manifest_lists import DATA, DELETES, ManifestFile
 from graveler.table_format.manifest_schemas import manifest_schema, partition_fields
 from graveler.table_format.partition_values import NAN, PartitionValue, summarize_partitions
@@ -37,14 +39,10 @@ ADDED: Final = 1
 DELETED: Final = 2
 """The status of an entry. Those of deleted files stay in the manifest of the snapshot that deleted them."""
 
-POSITION_DELETES: Final = 1
-EQUALITY_DELETES: Final = 2
-"""The content of a delete file; a data file's is ``DATA``. A deletion vector has position deletes, in a file of Puffin."""
-
 
 class ManifestEntry(msgspec.Struct, frozen=True, eq=False):
-    """A file in a manifest. With the fields that :meth:`Manifest.write` may change, by :func:`msgspec.structs.replace`: status,
-    snapshot, both sequence numbers, and the first row ID. For a change of others, see :func:`entry_from`."""
+    """A file in a manifest. :func:`msgspec.structs.replace` may change its status, snapshot, both sequence numbers, and first row
+    ID before :meth:`Manifest.write`; for other fields, see :func:`entry_from`."""
 
     status: int
     snapshot_id: int | None
@@ -142,12 +140,12 @@ class _Layout:
     def __init__(self, text: str, spec_fields: tuple[int, ...]) -> None:
         entry = parse_type(text)
         if entry.kind != "record":
-            raise ValueError("its schema is no record")
-        entry = _renamed(entry, _ENTRY_FIELDS, _ENTRY_NAMES)
+            raise ValueError("its schema is not a record")
+        entry = _with_module_names(entry, _ENTRY_FIELDS, _ENTRY_NAMES)
         by_name = {part.name: part.type for part in entry.fields}
         if "data_file" not in by_name or "status" not in by_name:
             raise ValueError("its entries have no status, or no file")
-        file = _renamed(by_name["data_file"], _FILE_FIELDS, _FILE_NAMES)
+        file = _with_module_names(by_name["data_file"], _FILE_FIELDS, _FILE_NAMES)
         parts = {part.name: part.type for part in file.fields}
         if lack := _REQUIRED - set(parts) - set(by_name):
             raise ValueError(f"its entries have no {sorted(lack)[0]}")
@@ -159,9 +157,9 @@ class _Layout:
                 AvroField(str(index), part.id, part.type) for index, part in zip(order, partition.fields, strict=True)
             ),
         )
-        self.partition_types: tuple[AvroType, ...] = tuple(
-            part.type.present for part in sorted(partition.fields, key=lambda part: int(part.name))
-        )
+        fields = sorted(partition.fields, key=lambda part: int(part.name))
+        self.partition_types: tuple[AvroType, ...] = tuple(part.type.present for part in fields)
+        self.partition_ids = tuple(part.id for part in fields)
         file = AvroType("record", fields=tuple(_with_type(part, "partition", partition) for part in file.fields))
         self.type = AvroType("record", fields=tuple(_with_type(part, "data_file", file) for part in entry.fields))
         self.read_record = reader(self.type)
@@ -223,7 +221,9 @@ def _layout(text: str, spec_fields: tuple[int, ...]) -> _Layout:
     return build(text, spec_fields)
 
 
-def _renamed(record: AvroType, fields: dict[int, tuple[str, tuple[str, ...]]], names: dict[str, int]) -> AvroType:
+def _with_module_names(
+    record: AvroType, fields: dict[int, tuple[str, tuple[str, ...]]], names: dict[str, int]
+) -> AvroType:
     """Give the fields of a record the names of this module, by ID; others keep theirs."""
     renamed = []
     for part in record.fields:
@@ -298,13 +298,18 @@ class Manifest:
     entries: list[ManifestEntry]
     layout: _Layout
 
+    @property
+    def partition_ids(self) -> tuple[int, ...]:
+        """IDs of the fields of partitions, in the order of the spec, as readers find their values; -1 for a field without one."""
+        return self.layout.partition_ids
+
     def write(
         self, entries: Iterable[ManifestEntry], location: str, *, snapshot_id: int, sequence_number: int
     ) -> tuple[bytes, ManifestFile]:
         """Return a manifest of entries in the schema of this one, and its description for a list. As :func:`write_manifest`;
         entries of other manifests lose the fields that this schema has not."""
         metadata = {key: value for key, value in self.metadata.items() if not key.startswith("avro.")}
-        described = ManifestFile(
+        description = ManifestFile(
             location,
             0,
             self.spec_id,
@@ -312,7 +317,7 @@ class Manifest:
             sequence_number if self.format_version > 1 else 0,
             added_snapshot_id=snapshot_id,
         )
-        return _write(self.layout, self.metadata["avro.schema"], metadata, list(entries), described)
+        return _write(self.layout, self.metadata["avro.schema"], metadata, list(entries), description)
 
 
 def read_manifest(contents: bytes, manifest: ManifestFile) -> Manifest:
@@ -322,7 +327,7 @@ def read_manifest(contents: bytes, manifest: ManifestFile) -> Manifest:
     """
     location = manifest.path
     if len(contents) < manifest.length:
-        raise damaged(location, f"has {len(contents):,} bytes, and its list says {manifest.length:,}")
+        raise damaged_file(location, f"it has {len(contents):,} bytes, and its list says {manifest.length:,}")
     avro_file = read_avro_file(contents, location)
     header = avro_file.metadata
     try:
@@ -334,12 +339,12 @@ def read_manifest(contents: bytes, manifest: ManifestFile) -> Manifest:
         version = int(header.get("format-version", "1"))
         content = _CONTENTS[header.get("content", "data")]
     except (*DAMAGE, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise damaged(location, f"is no manifest ({error})") from error
+        raise damaged_file(location, f"it is not a manifest ({error})") from error
     if manifest.spec_id is not None and manifest.spec_id != spec_id:
-        raise damaged(location, f"has partition spec {spec_id}, and its list says {manifest.spec_id}")
+        raise damaged_file(location, f"it has partition spec {spec_id}, and its list says {manifest.spec_id}")
     if manifest.content != content:
-        raise damaged(location, f"has {header.get('content', 'data')}, and its list says otherwise")
-    entries = _inheriting(avro_file.records(layout.read), manifest, spec_id)
+        raise damaged_file(location, f"its content is {header.get('content', 'data')}, and its list says otherwise")
+    entries = _entries_of(avro_file.records(layout.read), manifest, spec_id)
     return Manifest(location, version, content, spec_id, header, entries, layout)
 
 
@@ -353,21 +358,21 @@ _CONTENT, _PATH, _RECORDS, _SIZE, _ROW = (
 _SPEC: Final = _SLOTS["spec_id"]
 
 
-def _inheriting(records: list[list[Any]], manifest: ManifestFile, spec_id: int) -> list[ManifestEntry]:
+def _entries_of(records: list[list[Any]], manifest: ManifestFile, spec_id: int) -> list[ManifestEntry]:
     """Make entries of records. A row ID is counted for files that are live and have none, in the order of the entries."""
     snapshot, sequence, row = manifest.added_snapshot_id, manifest.sequence_number, manifest.first_row_id
     entries = []
     for number, values in enumerate(records):
         status = values[_STATUS]
         if status not in _STATES or values[_CONTENT] not in _FILE_CONTENTS[manifest.content]:
-            raise damaged(manifest.path, f"has status {status} and content {values[_CONTENT]} in entry {number:,}")
+            raise damaged_file(manifest.path, f"entry {number:,} has status {status} and content {values[_CONTENT]}")
         if (
             values[_PATH] is None
             or values[_RECORDS] is None
             or values[_SIZE] is None
             or min(values[_RECORDS], values[_SIZE]) < 0
         ):
-            raise damaged(manifest.path, f"has no path, number of records or size in entry {number:,}")
+            raise damaged_file(manifest.path, f"entry {number:,} has no path, no number of records or no size")
         if values[_SNAPSHOT] is None:
             values[_SNAPSHOT] = snapshot
         if status == ADDED or sequence == 0:
@@ -402,7 +407,7 @@ def record_of(entry: ManifestEntry) -> Document:
         try:
             record, _ = layout.read_record(data, cuts[0])
         except DAMAGE as error:
-            raise damaged(entry.path, f"has damaged metrics in its manifest ({error})") from error
+            raise damaged_file(entry.path, f"its metrics in the manifest are damaged ({error})") from error
     values = {name: getattr(entry, name) for name in _NAMES}
     file = record["data_file"] | {name: values[name] for name, _ in _FILE_FIELDS.values() if name in values}
     return record | {name: values[name] for name, _ in _ENTRY_FIELDS.values() if name in values} | {"data_file": file}
@@ -462,7 +467,7 @@ def write_manifest(
     }
     if format_version > 1:
         metadata["content"] = "deletes" if content == DELETES else "data"
-    described = ManifestFile(
+    description = ManifestFile(
         location,
         0,
         spec.get("spec-id", 0),
@@ -470,32 +475,36 @@ def write_manifest(
         sequence_number if format_version > 1 else 0,
         added_snapshot_id=snapshot_id,
     )
-    return _write(_layout(text, tuple(field["field-id"] for field in fields)), text, metadata, list(entries), described)
+    return _write(
+        _layout(text, tuple(field["field-id"] for field in fields)), text, metadata, list(entries), description
+    )
 
 
 def _write(
-    layout: _Layout, text: str, metadata: dict[str, str], entries: list[ManifestEntry], described: ManifestFile
+    layout: _Layout, text: str, metadata: dict[str, str], entries: list[ManifestEntry], description: ManifestFile
 ) -> tuple[bytes, ManifestFile]:
     encoded = []
     for entry in entries:
-        if entry.spec_id != described.spec_id or len(entry.partition) != len(layout.partition_types):
+        if entry.spec_id != description.spec_id or len(entry.partition) != len(layout.partition_types):
             raise InvalidError(
-                f"file {entry.path} has partition spec {entry.spec_id}, and manifest {described.path} {described.spec_id}; "
+                f"file {entry.path} has partition spec {entry.spec_id}, and manifest {description.path} {description.spec_id}; "
                 f"write it into another manifest"
             )
-        if entry.status not in _STATES or entry.content not in _FILE_CONTENTS[described.content]:
+        if entry.status not in _STATES or entry.content not in _FILE_CONTENTS[description.content]:
             raise InvalidError(
-                f"file {entry.path} has status {entry.status} and content {entry.content}, which manifest {described.path} "
+                f"file {entry.path} has status {entry.status} and content {entry.content}, which manifest {description.path} "
                 f"cannot have"
             )
         try:
             encoded.append(layout.write(entry))
         except (*DAMAGE, TypeError, AttributeError) as error:
             raise InvalidError(
-                f"file {entry.path} cannot be in manifest {described.path}: a field is missing or invalid ({error})"
+                f"file {entry.path} cannot be in manifest {description.path}: a field is missing or invalid ({error})"
             ) from error
     contents = write_avro_file(metadata, text, encoded)
-    return contents, describe(entries, msgspec.structs.replace(described, length=len(contents)), layout.partition_types)
+    return contents, describe(
+        entries, msgspec.structs.replace(description, length=len(contents)), layout.partition_types
+    )
 
 
 def describe(

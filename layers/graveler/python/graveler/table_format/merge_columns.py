@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from graveler.model import TableReason
 from graveler.table_format.column_types import type_text
-from graveler.table_format.merge_results import TableConflict, canonical
+from graveler.table_format.merge_results import canonical
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.schema_rules import Column, columns_by_id
 from graveler.table_format.table_metadata import current_schema
@@ -20,7 +21,7 @@ class SchemaMerge(Struct, frozen=True):
     """A merged schema without an ID, and the conflicts; with a conflict, the schema is not valid."""
 
     schema: Document
-    conflicts: tuple[TableConflict, ...]
+    conflicts: tuple[TableReason, ...]
 
 
 def merge_schemas(
@@ -28,26 +29,28 @@ def merge_schemas(
 ) -> SchemaMerge:
     """Merge the current schemas of three metadata documents. A schema that only one side changed is taken as it is, if the rows
     that the other added fit."""
-    before, theirs, ours = map(current_schema, (base, source, destination))
+    base_schema, source_schema, destination_schema = map(current_schema, (base, source, destination))
     conflicts = [
         *_reused_ids(base, source, destination),
         *_other_columns(base, source, "source"),
         *_other_columns(base, destination, "destination"),
-        *_narrowed(before, theirs, "source", "destination", destination_adds_rows),
-        *_narrowed(before, ours, "destination", "source", source_adds_rows),
+        *_narrowing_conflicts(base_schema, source_schema, "source", "destination", destination_adds_rows),
+        *_narrowing_conflicts(base_schema, destination_schema, "destination", "source", source_adds_rows),
     ]
     merger = _Merger(conflicts)
-    schema = merger.merge_documents(before, theirs, ours, "", ("fields", "schema-id"))
-    schema["fields"] = merger.merge_fields(before["fields"], theirs["fields"], ours["fields"], "")
+    schema = merger.merge_documents(base_schema, source_schema, destination_schema, "", ("fields", "schema-id"))
+    schema["fields"] = merger.merge_fields(
+        base_schema["fields"], source_schema["fields"], destination_schema["fields"], ""
+    )
     return SchemaMerge(schema, tuple(conflicts))
 
 
 class _Merger:
-    def __init__(self, conflicts: list[TableConflict]) -> None:
+    def __init__(self, conflicts: list[TableReason]) -> None:
         self._conflicts = conflicts
 
     def _conflict(self, sentence: str, *names: str) -> None:
-        self._conflicts.append(TableConflict("column", sentence, columns=names))
+        self._conflicts.append(TableReason("column", sentence, columns=names))
 
     def merge_documents(
         self, base: Document, source: Document, destination: Document, name: str, excluded: Iterable[str]
@@ -93,10 +96,12 @@ class _Merger:
     def merge_fields(
         self, base: list[Document], source: list[Document], destination: list[Document], parent: str
     ) -> list[Document]:
-        before, theirs, ours = ({field["id"]: field for field in fields} for fields in (base, source, destination))
+        base_fields, source_fields, destination_fields = (
+            {field["id"]: field for field in fields} for fields in (base, source, destination)
+        )
         merged: dict[int, Document] = {}
-        for field_id in self._order(list(before), list(theirs), list(ours), parent):
-            states = before.get(field_id), theirs.get(field_id), ours.get(field_id)
+        for field_id in self._order(list(base_fields), list(source_fields), list(destination_fields), parent):
+            states = base_fields.get(field_id), source_fields.get(field_id), destination_fields.get(field_id)
             name = next(_full_name(parent, field) for field in reversed(states) if field is not None)
             field = self._merge_field(*states, name)
             if field is not None:
@@ -107,7 +112,7 @@ class _Merger:
             if other is not field:
                 name = _full_name(parent, field)
                 self._conflict(
-                    f"two columns would have the name {name!r}: {_described(other)}, and {_described(field)}", name
+                    f"two columns would have the name {name!r}: {_column_text(other)}, and {_column_text(field)}", name
                 )
         return list(merged.values())
 
@@ -117,7 +122,7 @@ class _Merger:
         if base is None:
             if source is None or destination is None:
                 return source or destination
-            return self._added_twice(source, destination)
+            return self._column_of_both(source, destination)
         if source is None or destination is None:
             rest, dropper, keeper = (
                 (destination, "source", "destination") if source is None else (source, "destination", "source")
@@ -129,14 +134,14 @@ class _Merger:
         merged["type"] = self.merge_type(base["type"], source["type"], destination["type"], name)
         return merged
 
-    def _added_twice(self, source: Document, destination: Document) -> Document:
+    def _column_of_both(self, source: Document, destination: Document) -> Document:
         same = all(
             canonical(source.get(key)) == canonical(destination.get(key)) for key in ("name", "type", "initial-default")
         )
         if not same:
             self._conflict(
-                f"both sides added a column with ID {source['id']}: {_described(source)} at the source, "
-                f"{_described(destination)} at the destination",
+                f"both sides added a column with ID {source['id']}: {_column_text(source)} at the source, "
+                f"{_column_text(destination)} at the destination",
                 *sorted({source["name"], destination["name"]}),
             )
         return {**destination, "required": bool(source["required"] and destination["required"])}
@@ -163,11 +168,11 @@ def _full_name(parent: str, field: Document) -> str:
     return f"{parent}.{field['name']}" if parent else str(field["name"])
 
 
-def _described(field: Document) -> str:
+def _column_text(field: Document) -> str:
     return f"{field['name']!r} ({type_text(field['type'])}, ID {field['id']})"
 
 
-def _ever(metadata: Document, above: int) -> dict[int, Column]:
+def _columns_ever(metadata: Document, above: int) -> dict[int, Column]:
     """Return the columns that a table has or had in a schema that it still knows, with IDs above one. The current ones count
     most."""
     columns: dict[int, Column] = {}
@@ -176,12 +181,12 @@ def _ever(metadata: Document, above: int) -> dict[int, Column]:
     return columns
 
 
-def _reused_ids(base: Document, source: Document, destination: Document) -> list[TableConflict]:
+def _reused_ids(base: Document, source: Document, destination: Document) -> list[TableReason]:
     """Return conflicts about IDs that one side gave to a column, and the other to another one, which it may have dropped since:
     its files can still have values of it."""
     above = base["last-column-id"]
     conflicts = []
-    ever = [_ever(state, above) for state in (source, destination)]
+    ever = [_columns_ever(state, above) for state in (source, destination)]
     current = [columns_by_id(current_schema(state)) for state in (source, destination)]
     for index, (side, other_side, other) in enumerate(
         (("source", "destination", destination), ("destination", "source", source))
@@ -193,18 +198,18 @@ def _reused_ids(base: Document, source: Document, destination: Document) -> list
             if former is not None and number in current[1 - index] and index:
                 continue
             if former is None or (former.name, canonical(former.type)) != (column.name, canonical(column.type)):
-                name = former.name if former else "one that it no longer has"
+                name = repr(former.name) if former else "one that it no longer has"
                 conflicts.append(
-                    TableConflict(
+                    TableReason(
                         "column",
-                        f"the {side} gave ID {number} to column {column.name!r}, and the {other_side} to another: {name!r}",
+                        f"the {side} gave ID {number} to column {column.name!r}, and the {other_side} to another: {name}",
                         columns=tuple(sorted({column.name, *([former.name] if former else [])})),
                     )
                 )
     return conflicts
 
 
-def _other_columns(base: Document, state: Document, side: str) -> list[TableConflict]:
+def _other_columns(base: Document, state: Document, side: str) -> list[TableReason]:
     """Return conflicts about columns of a side whose IDs are those of other columns of the base: their names or types differ, and
     neither the side nor the base has a schema with those of the other. So nobody changed the column: after a merge that took one
     side's table, there are two columns of one ID, and files with values of either."""
@@ -214,19 +219,19 @@ def _other_columns(base: Document, state: Document, side: str) -> list[TableConf
         former = before.get(number)
         if former is None or former.field is None or _same_column(former, column):
             continue
-        if not _has_had(state, number, former) and not _has_had(base, number, column):
+        if not _had_column(state, number, former) and not _had_column(base, number, column):
             conflicts.append(
-                TableConflict(
+                TableReason(
                     "column",
-                    f"the {side} has column {column.name!r} with ID {number}, which is another one, {former.name!r}, at the "
-                    "base; their files have values of both",
+                    f"the {side} has column {column.name!r} with ID {number}, which is column {former.name!r} at the base; "
+                    "files have values of both",
                     columns=tuple(sorted({column.name, former.name})),
                 )
             )
     return conflicts
 
 
-def _has_had(metadata: Document, number: int, column: Column) -> bool:
+def _had_column(metadata: Document, number: int, column: Column) -> bool:
     """Return whether a schema of a table has this column under this ID."""
     history = (columns_by_id(schema).get(number) for schema in metadata["schemas"])
     return any(former is not None and _same_column(former, column) for former in history)
@@ -248,7 +253,9 @@ def _same_place(number: int, column: Column, columns: Mapping[int, Column]) -> b
     return parents[0] == parents[1] and column.field is not None and other.field is not None
 
 
-def _narrowed(base: Document, schema: Document, side: str, other: str, other_adds_rows: bool) -> list[TableConflict]:
+def _narrowing_conflicts(
+    base: Document, schema: Document, side: str, other: str, other_adds_rows: bool
+) -> list[TableReason]:
     """Return conflicts about columns that a side made narrower, where rows that the other added may not fit."""
     if not other_adds_rows or base is schema:
         return []
@@ -257,14 +264,16 @@ def _narrowed(base: Document, schema: Document, side: str, other: str, other_add
     for number, column in columns_by_id(schema).items():
         former = before.get(number)
         default = column.field.get("initial-default") if column.field else None
-        if column.required and not (former.required if former else default is not None or _in_new(column, before)):
+        if column.required and not (
+            former.required if former else default is not None or _is_in_new_column(column, before)
+        ):
             reason = "required"
         elif former and isinstance(former.type, str) and not _widens(former.type, column.type):
             reason = type_text(column.type)
         else:
             continue
         conflicts.append(
-            TableConflict(
+            TableReason(
                 "column",
                 f"the {side} made column {column.name!r} {reason}, and the {other} added rows that may not fit",
                 columns=(column.name,),
@@ -273,7 +282,7 @@ def _narrowed(base: Document, schema: Document, side: str, other: str, other_add
     return conflicts
 
 
-def _in_new(column: Column, before: Mapping[int, Column]) -> bool:
+def _is_in_new_column(column: Column, before: Mapping[int, Column]) -> bool:
     return column.parent is not None and column.parent.id not in before
 
 

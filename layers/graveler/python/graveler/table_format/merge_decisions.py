@@ -1,15 +1,17 @@
-"""The decisions of a merge about the files that both sides changed: the table "Semantics of a merge", row by row.
+"""The decisions of a merge about the files that both sides changed: the table under "Merges" in docs/iceberg.md, row by row.
 
 Everything is a function of two sets of changes: no file is read but for positions of deletes, by the caller's means. A merge that
 has no conflict has the rows of the source's work done after the destination's.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from graveler.model import TableReason
 from graveler.table_format.live_files import (
     DATA,
     EQUALITY_DELETES,
@@ -19,40 +21,13 @@ from graveler.table_format.live_files import (
     Partition,
     PartitionIndex,
     Renumbered,
-    overlap,
 )
-from graveler.table_format.merge_results import MAX_FILES, SERIALIZABLE, ConflictKind, TableConflict
+from graveler.table_format.merge_circumstances import Circumstances
+from graveler.table_format.merge_order import reordered_deletes
+from graveler.table_format.merge_results import MAX_FILES, SERIALIZABLE, ReasonKind
 from graveler.table_format.merge_sides import Compaction, SideChanges, applicable
 
-Positions = Callable[[LiveFile], Mapping[str, frozenset[int]] | None]
-"""Returns the positions of a file of position deletes by data file, or None if they cannot be read."""
-
 _LEVELS = ("write.delete.isolation-level", "write.update.isolation-level", "write.merge.isolation-level")
-
-
-class Circumstances(Struct, frozen=True):
-    """``isolated`` is whether rows may only be removed where the destination added none. ``base_sequence`` is the last sequence
-    number of the base, ``merged_sequence`` returns the number that a file of the source gets, and ``partition_text`` renders a
-    partition. The others are files of the base that have another number at a side, after an earlier merge."""
-
-    isolated: bool
-    base_sequence: int
-    merged_sequence: Callable[[LiveFile], int]
-    positions: Positions
-    partition_text: Callable[[Partition], str]
-    by_source: tuple[Renumbered, ...] = ()
-    by_destination: tuple[Renumbered, ...] = ()
-    missing_reader: str = ""
-    """The sentence about what reading positions lacks, for conflicts where they are unknown."""
-
-    @property
-    def renumbered(self) -> list[LiveFile]:
-        """The equality deletes of the base that have another number at the destination."""
-        return [pair.before for pair in self.by_destination if pair.before.content == EQUALITY_DELETES]
-
-    def old_data(self, files: Iterable[LiveFile]) -> list[LiveFile]:
-        """Return the data files whose sequence number a merge leaves as it is."""
-        return [file for file in files if file.content == DATA and file.sequence <= self.base_sequence]
 
 
 class VectorUnion(Struct, frozen=True, eq=False):
@@ -68,15 +43,15 @@ class VectorUnion(Struct, frozen=True, eq=False):
 class Decision(Struct, frozen=True, eq=False):
     """Conflicts; or the compactions of each side that stay, and the vectors to unite."""
 
-    conflicts: tuple[TableConflict, ...]
+    conflicts: tuple[TableReason, ...]
     source_compactions: tuple[Compaction, ...] = ()
     destination_compactions: tuple[Compaction, ...] = ()
     vectors: tuple[VectorUnion, ...] = ()
 
 
 def is_isolated(properties: Mapping[str, str], source: SideChanges) -> bool:
-    """Return whether a table's isolation levels forbid to remove rows where the destination added some. A source whose added
-    rows were all appended did nothing but delete, so only the level of deletes counts; otherwise the strictest of all."""
+    """Return whether a table's isolation levels forbid removing rows where the destination added some. A source whose added rows
+    were all appended did nothing but delete, so only the level of deletes counts; otherwise the strictest level does."""
     levels = _LEVELS if source.derived() else _LEVELS[:1]
     return any(properties.get(level, SERIALIZABLE).lower() == SERIALIZABLE for level in levels)
 
@@ -84,17 +59,32 @@ def is_isolated(properties: Mapping[str, str], source: SideChanges) -> bool:
 def decide(source: SideChanges, destination: SideChanges, circumstances: Circumstances) -> Decision:
     """Return the decision about two sets of changes of one base.
 
-    Costs a look-up for each changed file; more where partitions of several specs, or deletes of unknown files, meet.
+    Costs a look-up for each changed file, more where partitions of several specs, or deletes of unknown files, meet; and one read
+    of each file of position deletes whose positions are compared.
     """
     both_added = source.added.keys() & destination.added.keys()
     decisions = _Decisions(
-        _without_added(source, both_added), _without_added(destination, both_added), circumstances, both_added
+        _without_added(source, both_added),
+        _without_added(destination, both_added),
+        circumstances,
+        {key: Renumbered(source.added[key], destination.added[key]) for key in both_added},
     )
     decisions.compare()
     if decisions.conflicts:
         return Decision(tuple(decisions.conflicts))
     source_compactions, destination_compactions = decisions.compactions()
+    decisions.expect_compactions(source, source_compactions, destination, "source", "destination")
+    decisions.expect_compactions(destination, destination_compactions, source, "destination", "source")
+    if decisions.conflicts:
+        return Decision(tuple(decisions.conflicts))
     return Decision((), tuple(source_compactions), tuple(destination_compactions), tuple(decisions.vectors))
+
+
+def without_compactions(decision: Decision, source: SideChanges, omitted: Set[int]) -> Decision:
+    """Return a decision without some compactions of the source, by snapshot, and without those that need them."""
+    chosen = {compaction.snapshot_id for compaction in decision.source_compactions}
+    omitted = {compaction.snapshot_id for compaction in source.compactions} - chosen | omitted
+    return replace(decision, source_compactions=tuple(applicable(source, omitted)))
 
 
 def _without_added(changes: SideChanges, keys: Set[FileKey]) -> SideChanges:
@@ -106,11 +96,15 @@ def _without_added(changes: SideChanges, keys: Set[FileKey]) -> SideChanges:
 
 class _Decisions:
     def __init__(
-        self, source: SideChanges, destination: SideChanges, circumstances: Circumstances, both_added: Set[FileKey]
+        self,
+        source: SideChanges,
+        destination: SideChanges,
+        circumstances: Circumstances,
+        both_added: Mapping[FileKey, Renumbered],
     ) -> None:
         self.source, self.destination, self.circumstances = source, destination, circumstances
         self.both_added = both_added
-        self.conflicts: list[TableConflict] = []
+        self.conflicts: list[TableReason] = []
         self.vectors: list[VectorUnion] = []
         self._source_deletes = _Deletes(source)
         self._destination_deletes = _Deletes(destination)
@@ -123,12 +117,12 @@ class _Decisions:
         self._position_deletes_of_both()
         self._equality_deletes_of_source()
         self._equality_deletes_of_destination()
-        self._equality_deletes_of_renumbered_files()
+        self._reordered_deletes()
         self._deletes_of_files_of_both()
 
     def _conflict(
         self,
-        kind: ConflictKind,
+        kind: ReasonKind,
         sentence: str,
         partition: Partition,
         files: Iterable[LiveFile],
@@ -137,7 +131,7 @@ class _Decisions:
     ) -> None:
         paths = sorted({file.path for file in files})[:MAX_FILES]
         self.conflicts.append(
-            TableConflict(
+            TableReason(
                 kind,
                 sentence,
                 self.circumstances.partition_text(partition),
@@ -158,8 +152,8 @@ class _Decisions:
             if moved or any(added.overlapping(partition)):
                 self._conflict(
                     "file",
-                    f"both sides removed {_files(files)}{self._in(partition)}, and one of them added rows that may be these, "
-                    f"changed",
+                    f"both sides removed {_files(files)}{self._in(partition)}, and one of them added rows that may be the same "
+                    f"rows, changed",
                     partition,
                     files,
                     files,
@@ -259,9 +253,9 @@ class _Decisions:
         source = self._target_positions(union.source, target)
         destination = self._target_positions(union.destination, target)
         if base is None or source is None or destination is None:
-            reason = f"which positions is unknown, as they cannot be read{self._lack()}"
+            reason = f"at positions that cannot be read{self._lack()}"
         elif common := (source ^ base) & (destination ^ base):
-            reason = f"{len(common):,} of them in common"
+            reason = f"{len(common):,} of them the same"
         else:
             return True
         vector = union.source or union.destination or union.base
@@ -329,7 +323,7 @@ class _Decisions:
         added = PartitionIndex(_rows_added(self.destination))
         removing = PartitionIndex([*self.destination.data_removed(), *self._destination_deletes.added])
         moved = self.destination.derived()
-        derived = PartitionIndex(self.source.derived())
+        derived = self.source.derived()  # in any partition: an update may have moved rows
         for partition, files in _by_partition(deletes).items():
             in_way = list(added.overlapping(partition))
             if not in_way and moved and any(removing.overlapping(partition)):
@@ -344,11 +338,11 @@ class _Decisions:
                     files,
                     in_way,
                 )
-            elif any(derived.overlapping(partition)) and (removed := list(removing.overlapping(partition))):
+            elif derived and (removed := list(removing.overlapping(partition))):
                 self._conflict(
                     "equality-deletes",
-                    f"the source deleted rows{self._in(partition)} by their values and added some that may be these, changed, "
-                    f"and the destination removed rows there ({_files(removed)})",
+                    f"the source deleted rows{self._in(partition)} by their values and added rows that may be the same rows, "
+                    f"changed, and the destination removed rows there ({_files(removed)})",
                     partition,
                     [*files, *removed],
                     files,
@@ -381,40 +375,19 @@ class _Decisions:
                     files,
                 )
 
-    def _equality_deletes_of_renumbered_files(self) -> None:
-        """Note conflicts where a delete by values would apply to a file in the result, and did not at the source, or the reverse:
-        an earlier merge gave files of the base other sequence numbers, by which deletes are older or newer than data."""
-        terms = self.circumstances
-        at_source = {pair.before.key: pair.after for pair in terms.by_source}
-        at_destination = {pair.before.key: pair.after for pair in terms.by_destination}
-        former = {pair.before.key: pair.before for pair in (*terms.by_source, *terms.by_destination)}
-        renumbered = [
-            (file, at_source.get(key, file).sequence, at_destination.get(key, file).sequence)
-            for key, file in former.items()
-            if key not in self.source.removed and key not in self.destination.removed
-        ]
-        added = [(file, file.sequence, terms.merged_sequence(file)) for file in self.source.added.values()]
-        for deletes, data_files in ((added, renumbered), (renumbered, added)):
-            for delete, number, merged_number in deletes:
-                if delete.content != EQUALITY_DELETES:
-                    continue
-                in_way = [
-                    file
-                    for file, data_number, merged_data_number in data_files
-                    if file.content == DATA
-                    and (data_number < number) != (merged_data_number < merged_number)
-                    and overlap(file.partition, delete.partition)
-                ]
-                if in_way:
-                    self._conflict(
-                        "equality-deletes",
-                        f"rows{self._in(delete.partition)} were deleted by their values, and an earlier merge changed whether "
-                        f"these deletes are older than rows there ({_files(in_way)})",
-                        delete.partition,
-                        [delete, *in_way],
-                        [delete],
-                        in_way,
-                    )
+    def _reordered_deletes(self) -> None:
+        for delete, in_way in reordered_deletes(self.source, self.destination, self.circumstances, self.both_added):
+            by_values = delete.content == EQUALITY_DELETES
+            self._conflict(
+                "equality-deletes" if by_values else "position-deletes",
+                f"rows{self._in(delete.partition)} were deleted by {'their values' if by_values else 'position'}, and an earlier "
+                f"merge changed whether these deletes are older than rows there, or a file was added again ({_files(in_way)}); "
+                f"choose a side",
+                delete.partition,
+                [delete, *in_way],
+                [delete],
+                in_way,
+            )
 
     def compactions(self) -> tuple[list[Compaction], list[Compaction]]:
         """Return the compactions of both sides that stay."""
@@ -442,6 +415,37 @@ class _Decisions:
             )
         }
         return applicable(self.source, omitted), destination_chosen
+
+    def expect_compactions(
+        self,
+        side: SideChanges,
+        chosen: Sequence[Compaction],
+        opposite: SideChanges,
+        compactor: str,
+        owner: str,
+    ) -> None:
+        """Note a conflict if the opposite side has files of a compaction that is left out, and that compacted what the side had
+        added: its rows would be in both."""
+        omitted = [compaction for compaction in side.compactions if compaction not in chosen]
+        compacted = set(chain.from_iterable(compaction.removed for compaction in omitted)) & side.added.keys()
+        if not compacted:
+            return
+        files = [
+            file
+            for compaction in omitted
+            for key, file in compaction.added.items()
+            if key in opposite.added and file.content == DATA
+        ]
+        for partition, group in _by_partition(files).items():
+            sides = (group, ()) if compactor == "source" else ((), group)
+            self._conflict(
+                "file",
+                f"the {owner} has files of a compaction of the {compactor}{self._in(partition)} ({_files(group)}), which also "
+                f"compacted files that the {compactor} had added, and cannot stay; choose a side",
+                partition,
+                group,
+                *sides,
+            )
 
     def _in(self, partition: Partition) -> str:
         text = self.circumstances.partition_text(partition)

@@ -6,17 +6,15 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from graveler.model import TableReason
+from graveler.table_format.merge_checks import unfit_changes
 from graveler.table_format.merge_columns import merge_schemas
-from graveler.table_format.merge_results import TableConflict, canonical
-from graveler.table_format.partition_specs import (
-    FIELD_IDS_BEFORE,
-    highest_partition_id,
-    same_sort_order,
-    same_spec,
-    source_ids,
-)
+from graveler.table_format.merge_results import canonical
+from graveler.table_format.merge_specs import merge_specs
+from graveler.table_format.partition_specs import same_sort_order, same_spec
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.schema_rules import columns_by_id, same_schema
+from graveler.table_format.snapshot_merges import EXPIRED_FIELD, expired_snapshots, with_notes
 from graveler.table_format.table_metadata import (
     MAIN,
     current_schema,
@@ -26,7 +24,7 @@ from graveler.table_format.table_metadata import (
     with_current_parts,
 )
 
-_MERGED_APART: Final = frozenset(
+_FIELDS_WITH_RULES: Final = frozenset(
     (
         "format-version",
         "table-uuid",
@@ -52,6 +50,7 @@ _MERGED_APART: Final = frozenset(
         "statistics",
         "partition-statistics",
         "encryption-keys",
+        EXPIRED_FIELD,
     )
 )
 
@@ -64,7 +63,7 @@ class MetadataMerge(Struct, frozen=True):
     """
 
     metadata: Document
-    conflicts: tuple[TableConflict, ...]
+    conflicts: tuple[TableReason, ...]
     spec_ids: Mapping[int, int]
     order_ids: Mapping[int, int]
     changes: tuple[tuple[str, ...], tuple[str, ...]]
@@ -89,7 +88,7 @@ def merge_metadata(
     merger.merge_sort_orders()
     merger.merge_rest()
     if not merger.conflicts:
-        merger.check_sources()
+        merger.conflicts += unfit_changes(base, source, destination, merger.merged)
     return MetadataMerge(
         with_current_parts(merger.merged),
         tuple(merger.conflicts),
@@ -130,15 +129,16 @@ def _changes(base: Document, state: Document) -> tuple[str, ...]:
 class _Merger:
     def __init__(self, base: Document, source: Document, destination: Document) -> None:
         self.base, self.source, self.destination = base, source, destination
-        self.conflicts: list[TableConflict] = []
+        self.conflicts: list[TableReason] = []
         self.merged = dict(destination)
-        self.spec_ids: dict[int, int] = {}
+        self.spec_ids: Mapping[int, int] = {}
+        self.specs_renumbered = False
         self.order_ids: dict[int, int] = {}
-        for name in ("format-version", "last-column-id", "last-partition-id"):
+        for name in ("format-version", "last-column-id"):
             self.merged[name] = max(source[name], destination[name])
 
     def _conflict(self, sentence: str, columns: tuple[str, ...] = ()) -> None:
-        self.conflicts.append(TableConflict("metadata", sentence, columns=columns))
+        self.conflicts.append(TableReason("metadata", sentence, columns=columns))
 
     def _choose(self, values: Sequence[Any], words: str) -> Any:
         """Return the one of three values (base, source, destination) that a merge takes: the changed one."""
@@ -169,40 +169,11 @@ class _Merger:
         return int(equal["schema-id"])
 
     def merge_specs(self) -> None:
-        specs = list(self.merged["partition-specs"])
-        fields = {
-            (tuple(source_ids(field)), field["transform"], field["name"]): field["field-id"]
-            for spec in specs
-            for field in spec["fields"]
-        }
-        used = set(fields.values())
-        last = max(self.destination["last-partition-id"], FIELD_IDS_BEFORE)
-        for spec in self.source["partition-specs"]:
-            equal = next(
-                (other for other in specs if other["spec-id"] == spec["spec-id"] and same_spec(other, spec)), None
-            )
-            equal = equal or next((other for other in specs if same_spec(other, spec)), None)
-            if equal is None:
-                numbered = []
-                for field in spec["fields"]:
-                    key = (tuple(source_ids(field)), field["transform"], field["name"])
-                    number = fields.get(key)
-                    if number is None:
-                        number = field["field-id"]
-                        if number in used:
-                            number = max(last, self.source["last-partition-id"], *used) + 1
-                        fields[key] = number
-                        used.add(number)
-                    numbered.append({**field, "field-id": number})
-                ids = {other["spec-id"] for other in specs}
-                spec_id = max(ids) + 1 if spec["spec-id"] in ids else spec["spec-id"]
-                equal = {**spec, "spec-id": spec_id, "fields": numbered}
-                specs.append(equal)
-            self.spec_ids[spec["spec-id"]] = equal["spec-id"]
-        self.merged["partition-specs"] = specs
-        self.merged["last-partition-id"] = max(
-            self.merged["last-partition-id"], *(highest_partition_id(spec) for spec in specs)
-        )
+        specs = merge_specs(self.source, self.destination, self.merged["format-version"])
+        self.conflicts += specs.conflicts
+        self.spec_ids, self.specs_renumbered = specs.spec_ids, specs.renumbered
+        self.merged["partition-specs"] = list(specs.specs)
+        self.merged["last-partition-id"] = specs.last_partition_id
         self.merged["default-spec-id"] = self._default(
             default_spec, same_spec, "spec-id", self.spec_ids, "partition spec"
         )
@@ -240,7 +211,7 @@ class _Merger:
 
     def merge_rest(self) -> None:
         states = self.base, self.source, self.destination
-        for name in sorted({*self.base, *self.source, *self.destination} - _MERGED_APART):
+        for name in sorted({*self.base, *self.source, *self.destination} - _FIELDS_WITH_RULES):
             value = self._choose([state.get(name) for state in states], name)
             if value is None:
                 self.merged.pop(name, None)
@@ -274,12 +245,16 @@ class _Merger:
             if snapshot is None:
                 continue
             ids.add(ref["snapshot-id"])
-            copied.append(self._copied(snapshot))
-            if any(spec_id != new_id for spec_id, new_id in self.spec_ids.items()):
+            copied.append(self._with_merged_schema_id(snapshot))
+            if self.specs_renumbered:
                 self._conflict(
-                    f"ref {name!r} needs a snapshot of the source, whose partition specs have other numbers here"
+                    f"ref {name!r} needs a snapshot of the source, whose partition specs or their fields have other IDs in the "
+                    "result; remove the ref"
                 )
         self.merged["snapshots"] = [*self.merged["snapshots"], *copied]
+        notes = with_notes(expired_snapshots(self.destination), expired_snapshots(self.source))
+        if notes:
+            self.merged[EXPIRED_FIELD] = notes
         mains = [
             {key: value for key, value in state["refs"].get(MAIN, {}).items() if key != "snapshot-id"}
             for state in (self.base, self.source, self.destination)
@@ -289,7 +264,7 @@ class _Merger:
             refs = {MAIN: {"snapshot-id": self.destination["refs"][MAIN]["snapshot-id"], **main}, **refs}
         self.merged["refs"] = refs
 
-    def _copied(self, snapshot: Document) -> Document:
+    def _with_merged_schema_id(self, snapshot: Document) -> Document:
         schema_id = snapshot.get("schema-id")
         schema = next((schema for schema in self.source["schemas"] if schema["schema-id"] == schema_id), None)
         if schema is None:
@@ -298,22 +273,3 @@ class _Merger:
         number = self.add_schema(schema)
         self.merged["current-schema-id"] = current
         return {**snapshot, "schema-id": number}
-
-    def check_sources(self) -> None:
-        """Note conflicts about columns that one side dropped, and that the other's partitions or sort order need."""
-        columns = columns_by_id(current_schema(self.merged))
-        former = columns_by_id(current_schema(self.source)) | columns_by_id(current_schema(self.destination))
-        for part, words in (
-            (default_spec(self.merged), "partition spec"),
-            (default_sort_order(self.merged), "sort order"),
-        ):
-            for field in part["fields"]:
-                lost = [number for number in source_ids(field) if number not in columns and number in former]
-                if lost and field["transform"] != "void":
-                    name = former[lost[0]].name
-                    self._conflict(f"one side dropped column {name!r}, which the {words} of the other needs", (name,))
-        identifiers = current_schema(self.merged).get("identifier-field-ids") or ()
-        for number in identifiers:
-            if number not in columns:
-                name = former[number].name if number in former else str(number)
-                self._conflict(f"one side dropped column {name!r}, which the identifier of the other needs", (name,))

@@ -5,11 +5,12 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from graveler.model import TableReason
 from graveler.table_format.plain_documents import Document
 
 Side = Literal["source", "destination"]
 
-ConflictKind = Literal[
+ReasonKind = Literal[
     "table",
     "base",
     "metadata",
@@ -21,8 +22,9 @@ ConflictKind = Literal[
     "row-ids",
 ]
 """``table``: dropped, or made anew; ``base``: the manifests of the common state are gone; ``metadata``: one thing of the
-metadata changed in two ways; ``column``; ``file``: both removed it; ``isolation``: rows removed where the other added some; the
-others are named for the rows of the files that they concern."""
+metadata changed in two ways, or allows no merge to be written; ``column``: a column that changed in two ways, or that rows of
+the other side may not fit; ``file``: both removed it, or it is damaged; ``isolation``: rows removed where the other added some;
+the others name the deletes or row IDs in conflict."""
 
 SERIALIZABLE: Final = "serializable"
 
@@ -41,9 +43,12 @@ ReadPositions = Callable[[Document], Mapping[str, frozenset[int]] | None]
 
 
 class MergeTerms(Struct, frozen=True):
-    """``folder`` is where the new files go, without a final slash. ``source_commit`` is written into the snapshot's summary.
+    """``folder`` is where the new files go, without a final slash. ``source_commit`` is written into the snapshot's summary, and
+    for a merge that ``is_detached`` (it leaves no common commit) what it brought.
+    ``attempt`` is another number where a name of the former attempt is another file's: it changes all names and IDs.
     ``isolation`` overrides the levels of the table's properties. With a ``strategy``, a table that has a conflict is taken as it
-    is at that side. Without ``read_positions``, positions in Parquet and Avro files of deletes are unknown."""
+    is at that side. Without ``read_positions``, positions in Parquet, ORC and Avro files are unknown. ``missing_reader`` is the
+    sentence that says which package is needed to read them; empty if none is."""
 
     folder: str
     source_commit: str = ""
@@ -51,32 +56,18 @@ class MergeTerms(Struct, frozen=True):
     strategy: Literal["source-wins", "destination-wins"] | None = None
     read_positions: ReadPositions | None = None
     missing_reader: str = ""
-
-
-class TableConflict(Struct, frozen=True):
-    """One reason for which a table is not merged: a sentence for people, and what it concerns.
-
-    ``partition`` is text as ``day=2026-01-01``, empty for all or none. ``files`` are at most :data:`MAX_FILES` locations.
-    ``source_rows`` and ``destination_rows`` are the rows of the files that each side changed there.
-    """
-
-    kind: ConflictKind
-    sentence: str
-    partition: str = ""
-    files: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    source_rows: int = 0
-    destination_rows: int = 0
+    attempt: int = 0
+    is_detached: bool = False
 
 
 MAX_FILES: Final = 20
-"""The number of files that a conflict names."""
+"""The number of files that a reason names."""
 
 
 class TableConflicts(Struct, frozen=True):
     """A table that is not merged, and all reasons that were found: at least one."""
 
-    conflicts: tuple[TableConflict, ...]
+    conflicts: tuple[TableReason, ...]
 
 
 class SideSummary(Struct, frozen=True):
@@ -113,17 +104,17 @@ class TableSummary(Struct, frozen=True):
 
 class SideTaken(Struct, frozen=True):
     """A table that is taken as it is at one side: the other did not change it, or ``overridden`` conflicts were decided by the
-    strategy. The state is None if the table does not exist there. A ``summary`` says that both sides did change the table, but
-    the source nothing that the destination has not: compactions that were left out, or the same."""
+    strategy. The state is None if the table does not exist there. With a ``summary``, both sides changed the table, but the
+    source has no change that the destination lacks, except for compactions that were left out."""
 
     side: Side
     state: TableState | None
-    overridden: tuple[TableConflict, ...] = ()
+    overridden: tuple[TableReason, ...] = ()
     summary: TableSummary | None = None
 
 
 class MergedTable(Struct, frozen=True):
-    """A merged table: its new metadata, the location for it, and the ``files`` to write before, by location. ``reached`` are the
+    """A merged table: its new metadata, the location for it, and the ``files`` to write first, by location. ``reached`` are the
     locations that the new snapshot reaches and that the destination's state did not: new files, and those of the source."""
 
     metadata: Document

@@ -3,18 +3,22 @@
 A merge compares *states*: it replays no snapshot, so expired, rolled back and rewritten histories merge alike. With states
 ``b`` (base), ``s`` (source) and ``d`` (destination), the live files become ``d − (b − s) + (s − b)``: the result of doing the
 source's work after the destination's. Only manifests that differ are opened. Everything that is written is a function of the
-three states, so a repeated merge writes the same bytes.
+three states and the terms, so a repeated merge writes the same bytes. The new files are named by these and by their contents.
 
-A revert is the same function: the base is the commit that is reverted, the source its parent.
+A revert is the same function: the base is the commit that is reverted, the source its parent. Where the sides have work in common
+since the base, the files are those since then (:mod:`graveler.table_format.merge_bases`).
 """
 
 from hashlib import sha256
 from typing import Any
 
-from graveler.table_format.common_updates import number_property
-from graveler.table_format.live_files import DATA, POSITION_DELETES, Partition, Renumbered
-from graveler.table_format.merge_decisions import Circumstances, Decision, decide, is_isolated
-from graveler.table_format.merge_files import MergedFiles, SequenceNumbers, merged_files
+from graveler.errors import CorruptError, InvalidError
+from graveler.model import TableReason
+from graveler.table_format.live_files import DATA, POSITION_DELETES, LiveFile, Partition, Renumbered
+from graveler.table_format.merge_bases import common_state, conflicts_of_earlier_merges, merge_fields
+from graveler.table_format.merge_circumstances import Circumstances
+from graveler.table_format.merge_decisions import Decision, decide, is_isolated, without_compactions
+from graveler.table_format.merge_files import MergedFiles, SequenceNumbers, merged_files, sequence_numbers
 from graveler.table_format.merge_metadata import MetadataMerge, merge_metadata
 from graveler.table_format.merge_reading import BaseCollectedError, MergeReader, StateFiles
 from graveler.table_format.merge_results import (
@@ -27,30 +31,35 @@ from graveler.table_format.merge_results import (
     Side,
     SideSummary,
     SideTaken,
-    TableConflict,
     TableConflicts,
     TableState,
     TableSummary,
     canonical,
 )
-from graveler.table_format.merge_row_ids import RowIds, merge_row_ids
+from graveler.table_format.merge_row_ids import REWRITTEN_ROWS, RowIds, merge_row_ids
 from graveler.table_format.merge_sides import SideChanges
 from graveler.table_format.merge_writing import (
+    MAX_NUMBER,
+    RowIDLimitError,
     SnapshotNumbers,
     SnapshotWriter,
     WrittenSnapshot,
     snapshot_summary,
 )
+from graveler.table_format.metadata_log import extend_metadata_log
 from graveler.table_format.partition_specs import source_ids
 from graveler.table_format.plain_documents import Document, ReadFile
 from graveler.table_format.reached_files import added_files
+from graveler.table_format.snapshot_merges import SOURCE_FIELD
 from graveler.table_format.table_metadata import (
     MAIN,
     ROW_LINEAGE_VERSION,
     current_snapshot_id,
+    encode_metadata,
     snapshot_by_id,
 )
-from graveler.table_format.table_updates import PREVIOUS_VERSIONS, PREVIOUS_VERSIONS_PROPERTY
+
+_NEW_TABLE = "choose a side, or copy the table's rows into a new table"
 
 
 def merge_tables(
@@ -62,10 +71,12 @@ def merge_tables(
 ) -> MergeResult:
     """Merge the states of a table at two commits; None is a table that does not exist there.
 
-    Reads the manifest lists of the three, and the manifests that are not in all of them. Writes nothing: the result has the
-    files.
-    Raises :class:`~graveler.errors.NotFoundError` and :class:`~graveler.errors.CorruptError` for files of source or destination
-    that are missing or damaged; those of the base are a conflict.
+    Reads the manifest lists of the three, and the manifests that are not in all of them; for each compaction two more manifest
+    lists, and the manifests that differ between them; and the files of position deletes whose positions are compared. Writes
+    nothing: the result has the files.
+
+    Raises :class:`~graveler.errors.NotFoundError` for a missing file of source or destination. A missing one of the base, a
+    damaged one, and one that cannot be written or a property that must be a number and is none are conflicts.
     """
     if _location(source) in (_location(base), _location(destination)):
         return SideTaken("destination", destination)
@@ -83,7 +94,10 @@ def merge_tables(
                 f"{error.location} of the common state {base.location} does not exist any more (it was collected, or expired), "
                 f"so what each side changed is unknown; choose a side"
             )
-            result = TableConflicts((TableConflict("base", sentence, files=(error.location,)),))
+            result = TableConflicts((TableReason("base", sentence, files=(error.location,)),))
+        except (CorruptError, InvalidError) as error:
+            sentence = f"the table can only be taken as it is at one side, because it cannot be merged: {error}"
+            result = TableConflicts((TableReason("file" if isinstance(error, CorruptError) else "metadata", sentence),))
     if isinstance(result, TableConflicts) and terms.strategy is not None:
         if terms.strategy == "source-wins":
             return SideTaken("source", source, result.conflicts)
@@ -97,21 +111,21 @@ def _location(state: TableState | None) -> str | None:
 
 def _whole_table_conflict(
     base: TableState | None, source: TableState | None, destination: TableState | None
-) -> TableConflict | None:
+) -> TableReason | None:
     if source is None or destination is None:
         dropper, changer = ("source", "destination") if source is None else ("destination", "source")
-        return TableConflict("table", f"the {dropper} dropped the table, and the {changer} changed it")
+        return TableReason("table", f"the {dropper} dropped the table, and the {changer} changed it")
     uuids = [None if state is None else state.metadata.get("table-uuid") for state in (base, source, destination)]
     if base is None:
-        return TableConflict("table", "both sides made a table of this name")
+        return TableReason("table", "both sides made a table of this name")
     if uuids[1] == uuids[2] == uuids[0]:
         return None
     if uuids[1] == uuids[2]:
-        return TableConflict("table", "both sides dropped the table and have another one of this name")
+        return TableReason("table", "both sides dropped the table and have another one of this name")
     maker, changer = ("source", "destination") if uuids[1] != uuids[0] else ("destination", "source")
     if uuids[2] != uuids[0] and uuids[1] != uuids[0]:
-        return TableConflict("table", "both sides dropped the table and made it anew")
-    return TableConflict("table", f"the {maker} dropped the table and made it anew, and the {changer} changed it")
+        return TableReason("table", "both sides dropped the table and made it anew")
+    return TableReason("table", f"the {maker} dropped the table and made it anew, and the {changer} changed it")
 
 
 class _Merge:
@@ -124,18 +138,26 @@ class _Merge:
         self._terms = terms
         self._read_file = read_file
         self._reader = MergeReader(read_file, terms.read_positions)
-        self._digest = sha256("\n".join(state.location for state in self._states).encode()).hexdigest()
-        self._sequences = SequenceNumbers(*(state.metadata.get("last-sequence-number") or 0 for state in self._states))
+        inputs = (
+            *(state.location for state in self._states),
+            terms.source_commit,
+            terms.isolation or "",
+            str(terms.is_detached),
+            str(terms.attempt),
+        )
+        self._digest = sha256("\n".join(inputs).encode()).hexdigest()
+        self._common = common_state(*self._states)
+        self._sequences: SequenceNumbers
 
     def run(self) -> MergeResult:
         base, source, destination = (state.metadata for state in self._states)
-        reader = self._reader
-        base_files = reader.base_files(self._states[0])
+        common, reader = self._common.metadata, self._reader
+        base_files = reader.base_files(self._common)
         sides = [reader.state_files(state) for state in self._states[1:]]
         source_difference, destination_difference = (reader.difference(base_files, side) for side in sides)
         changes = (
-            reader.changes(base_files, sides[0], *source_difference[:2]),
-            reader.changes(base_files, sides[1], *destination_difference[:2]),
+            reader.changes(base_files, sides[0], sides[1], *source_difference[:2]),
+            reader.changes(base_files, sides[1], sides[0], *destination_difference[:2]),
         )
         renumbered = source_difference[2], destination_difference[2]
         merge = merge_metadata(
@@ -145,15 +167,37 @@ class _Merge:
             source_adds_rows=bool(changes[0].data_added()),
             destination_adds_rows=bool(changes[1].data_added()),
         )
-        decision = decide(*changes, self._circumstances(changes[0], *renumbered))
+        copied = self._copied_snapshots(merge.metadata)
+        self._sequences = sequence_numbers((common, source, destination), changes[0], copied)
+        common_deletes = reader.common_deletes(base_files, sides[0], renumbered[0])
+        decision = decide(*changes, self._circumstances(changes[0], *renumbered, common_deletes))
         files = MergedFiles((), (), (), ()) if decision.conflicts else merged_files(*changes, decision)
-        row_ids = merge_row_ids((base, source, destination), *changes, files.added, *renumbered)
-        conflicts = (*merge.conflicts, *decision.conflicts, *row_ids.conflicts, *self._format_conflicts(files))
+        row_ids = merge_row_ids((common, source, destination), *changes, files.added, *renumbered)
+        while row_ids.compactions:
+            decision = without_compactions(decision, changes[0], row_ids.compactions)
+            files = merged_files(*changes, decision)
+            row_ids = merge_row_ids((common, source, destination), *changes, files.added, *renumbered)
+        added = source_difference[0], destination_difference[0]
+        earlier = conflicts_of_earlier_merges(reader, self._common, self._states[1:], added, changes)
+        conflicts = (
+            *merge.conflicts,
+            *decision.conflicts,
+            *row_ids.conflicts,
+            *self._format_conflicts(files),
+            *earlier,
+        )
         if conflicts:
             return TableConflicts(conflicts)
         return self._result(merge, changes, decision, files, row_ids, sides[1])
 
-    def _format_conflicts(self, files: MergedFiles) -> list[TableConflict]:
+    def _format_conflicts(self, files: MergedFiles) -> list[TableReason]:
+        """Return the conflicts of numbers and files that the format of the merged table has no place for."""
+        if self._sequences.merged() > MAX_NUMBER:
+            sentence = "the merged snapshot would have a sequence number above 2^63"
+            return [TableReason("metadata", f"{sentence}; {_NEW_TABLE}")]
+        return self._vector_conflicts(files)
+
+    def _vector_conflicts(self, files: MergedFiles) -> list[TableReason]:
         """Version 3 has deletion vectors: no new file of position deletes may be added to it."""
         versions = [state.metadata["format-version"] for state in self._states[1:]]
         old = [file for file in files.added if file.content == POSITION_DELETES and not file.is_vector]
@@ -165,10 +209,14 @@ class _Merge:
         )
         paths = tuple(file.path for file in old[:MAX_FILES])
         rows = sum(file.rows for file in old)
-        return [TableConflict("position-deletes", sentence, files=paths, source_rows=rows)]
+        return [TableReason("position-deletes", sentence, files=paths, source_rows=rows)]
 
     def _circumstances(
-        self, source: SideChanges, by_source: tuple[Renumbered, ...], by_destination: tuple[Renumbered, ...]
+        self,
+        source: SideChanges,
+        by_source: tuple[Renumbered, ...],
+        by_destination: tuple[Renumbered, ...],
+        common_deletes: tuple[LiveFile, ...],
     ) -> Circumstances:
         isolated = (
             self._terms.isolation == SERIALIZABLE
@@ -196,6 +244,13 @@ class _Merge:
             text,
             by_source,
             by_destination,
+            common_deletes,
+            frozenset(
+                snapshot["snapshot-id"]
+                for state in self._states[1:]
+                for snapshot in state.metadata["snapshots"]
+                if SOURCE_FIELD in (snapshot.get("summary") or {})
+            ),
             self._terms.missing_reader,
         )
 
@@ -211,16 +266,17 @@ class _Merge:
         metadata = dict(merge.metadata)
         written: WrittenSnapshot | None = None
         operation = ""
-        former = {snapshot["snapshot-id"] for snapshot in self._states[2].metadata["snapshots"]}
-        copied = [snapshot for snapshot in metadata["snapshots"] if snapshot["snapshot-id"] not in former]
-        time_ms = 1 + max(state.metadata["last-updated-ms"] for state in self._states)
+        copied = self._copied_snapshots(metadata)
+        time_ms = min(MAX_NUMBER, 1 + max(state.metadata["last-updated-ms"] for state in self._states))
         if files:
             operation = _operation(files, changes[0])
             numbers = self._numbers(metadata)
-            writer = SnapshotWriter(
-                merge, numbers, self._sequences, row_ids, f"{self._terms.folder}/{self._digest[:32]}"
-            )
-            written = writer.write(files, destination, self._reader, self._reader.positions)
+            writer = SnapshotWriter(merge, numbers, self._sequences, row_ids, self._location)
+            try:
+                written = writer.write(files, destination, self._reader, self._reader.positions)
+            except RowIDLimitError:
+                sentence = f"the merged rows would have row IDs above 2^63; {_NEW_TABLE}"
+                return TableConflicts((TableReason("row-ids", sentence),))
             self._add_snapshot(metadata, written, numbers, operation, row_ids, time_ms)
         elif copied and metadata["format-version"] > 1:
             metadata["last-sequence-number"] = self._sequences.merged()
@@ -232,7 +288,7 @@ class _Merge:
         summary = TableSummary(
             _side_summary(changes[0], merge.changes[0]),
             _side_summary(changes[1], merge.changes[1]),
-            _omitted(changes, decision),
+            _omitted_compactions(changes, decision),
             operation,
             self._reader.opened,
         )
@@ -246,8 +302,17 @@ class _Merge:
             reached += added_files(before, with_copied, self._read_file)
         reached += _statistics(metadata) - _statistics(self._states[2].metadata)
         contents = dict(written.files) if written else {}
-        location = f"{self._terms.folder}/{self._digest[:32]}.metadata.json"
+        location = self._location(encode_metadata(metadata), ".metadata.json")
         return MergedTable(metadata, location, contents, tuple(sorted({*reached, *contents})), summary)
+
+    def _copied_snapshots(self, metadata: Document) -> list[Document]:
+        """Return the snapshots of merged metadata that the source has and the destination has not."""
+        former = {snapshot["snapshot-id"] for snapshot in self._states[2].metadata["snapshots"]}
+        return [snapshot for snapshot in metadata["snapshots"] if snapshot["snapshot-id"] not in former]
+
+    def _location(self, contents: bytes, suffix: str) -> str:
+        """Return the location of a new file: a function of this merge's inputs and of what the file has."""
+        return f"{self._terms.folder}/{sha256(self._digest.encode() + contents).hexdigest()[:32]}{suffix}"
 
     def _numbers(self, metadata: Document) -> SnapshotNumbers:
         used = {snapshot["snapshot-id"] for state in self._states for snapshot in state.metadata["snapshots"]}
@@ -273,9 +338,9 @@ class _Merge:
         extra = {}
         if self._terms.source_commit:
             extra["graveler.source-commit"] = self._terms.source_commit
-        source_id = current_snapshot_id(self._states[1].metadata)
-        if source_id is not None:
-            extra["graveler.source-snapshot-id"] = str(source_id)
+        extra |= merge_fields(self._common.metadata, self._states[1].metadata, detaches=self._terms.is_detached)
+        if row_ids.is_rewritten:
+            extra[REWRITTEN_ROWS] = "true"
         parent = None if numbers.parent_id is None else snapshot_by_id(self._states[2].metadata, numbers.parent_id)
         snapshot: Document = {"snapshot-id": numbers.snapshot_id}
         if numbers.parent_id is not None:
@@ -300,8 +365,7 @@ class _Merge:
     def _log(self, metadata: Document, time_ms: int) -> None:
         former = self._states[2]
         entry = {"metadata-file": former.location, "timestamp-ms": former.metadata["last-updated-ms"]}
-        length = number_property(metadata["properties"], PREVIOUS_VERSIONS_PROPERTY, PREVIOUS_VERSIONS)
-        metadata["metadata-log"] = [*metadata["metadata-log"], entry][-max(1, length) :]
+        metadata["metadata-log"] = extend_metadata_log(metadata["metadata-log"], entry, metadata["properties"])
         metadata["last-updated-ms"] = time_ms
 
 
@@ -332,7 +396,7 @@ def _side_summary(changes: SideChanges, metadata: tuple[str, ...]) -> SideSummar
     )
 
 
-def _omitted(changes: tuple[SideChanges, SideChanges], decision: Decision) -> tuple[OmittedCompaction, ...]:
+def _omitted_compactions(changes: tuple[SideChanges, SideChanges], decision: Decision) -> tuple[OmittedCompaction, ...]:
     omitted = []
     sides: tuple[tuple[Side, SideChanges, Any], ...] = (
         ("source", changes[0], decision.source_compactions),

@@ -1,7 +1,8 @@
 """Writing of a merged snapshot: manifests of what the source added, of what was restored, those of the destination from which
 files are removed, and the manifest list."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -19,18 +20,33 @@ from graveler.table_format.manifests import (
     record_of,
     write_manifest,
 )
-from graveler.table_format.merge_decisions import Positions, VectorUnion
+from graveler.table_format.merge_circumstances import Positions
+from graveler.table_format.merge_decisions import VectorUnion
 from graveler.table_format.merge_files import MergedFiles, SequenceNumbers
 from graveler.table_format.merge_metadata import MetadataMerge
-from graveler.table_format.merge_reading import MergeReader, StateFiles
+from graveler.table_format.merge_reading import MergeReader, StateFiles, written_schema
 from graveler.table_format.merge_row_ids import RowIds
-from graveler.table_format.partition_specs import source_ids
+from graveler.table_format.partition_specs import field_ids, source_ids
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.schema_rules import columns_by_id
 from graveler.table_format.table_metadata import ROW_LINEAGE_VERSION, current_schema
 
-_ENTRIES = 20_000
+_MAX_ENTRIES = 20_000
 """Entries of a manifest that is written."""
+
+
+MAX_NUMBER: Final = (1 << 63) - 1
+"""The highest number that a table's metadata may have."""
+_MAX_DIGITS: Final = 18
+"""Digits of a total of a summary that is counted on."""
+
+
+_MERGED_SNAPSHOT: Final = "of the merged snapshot"
+"""The location of a manifest, for errors, until its contents give it one."""
+
+
+class RowIDLimitError(Exception):
+    """The rows of a merged table would have IDs above :data:`MAX_NUMBER`."""
 
 
 class SnapshotNumbers(Struct, frozen=True):
@@ -53,13 +69,18 @@ class WrittenSnapshot(Struct, frozen=True):
 
 
 class SnapshotWriter:
-    """Writes a merged snapshot; ``prefix`` begins the locations of its files."""
+    """Writes a merged snapshot; ``location_of`` returns the location of a file by its contents and the end of its name."""
 
     def __init__(
-        self, merge: MetadataMerge, numbers: SnapshotNumbers, sequences: SequenceNumbers, row_ids: RowIds, prefix: str
+        self,
+        merge: MetadataMerge,
+        numbers: SnapshotNumbers,
+        sequences: SequenceNumbers,
+        row_ids: RowIds,
+        location_of: Callable[[bytes, str], str],
     ) -> None:
         self._merge, self._numbers, self._sequences, self._row_ids = merge, numbers, sequences, row_ids
-        self._prefix = prefix
+        self._location_of = location_of
         self._version: int = merge.metadata["format-version"]
         self._specs: dict[int, Document] = {spec["spec-id"]: spec for spec in merge.metadata["partition-specs"]}
         self._files: dict[str, bytes] = {}
@@ -70,7 +91,7 @@ class SnapshotWriter:
     ) -> WrittenSnapshot:
         """Write the snapshot. Costs about 10 µs for each file in the manifests that are written, 30 µs for each manifest of the
         table."""
-        added = [(self._added(file), file.entry.manifest) for file in files.added]
+        added = [(self._added_entry(file), file.entry.manifest) for file in files.added]
         for union in files.vectors:
             added += self._vector(union, positions)
         self._write_entries(added)
@@ -80,13 +101,13 @@ class SnapshotWriter:
         self._write_entries(restored)
         removed: dict[FileKey, LiveFile] = {file.key: file for file in files.removed}
         untouched = [
-            manifest
+            self._complete_description(manifest, reader)
             for manifest in destination.manifests.values()
-            if not self._without_removed(manifest, removed, reader) and manifest.has_live_files
+            if not self._remove_entries(manifest, removed, reader)
         ]
+        untouched = [manifest for manifest in untouched if manifest.has_live_files]
         manifests, next_row_id = self._with_row_ids([*self._manifests, *untouched])
-        location = f"{self._prefix}-list.avro"
-        self._files[location] = write_manifest_list(
+        contents = write_manifest_list(
             manifests,
             format_version=self._version,
             snapshot_id=self._numbers.snapshot_id,
@@ -96,13 +117,18 @@ class SnapshotWriter:
         )
         return WrittenSnapshot(
             self._files,
-            location,
+            self._put(contents, "-list.avro"),
             tuple(entry for entry, _ in (*added, *restored)),
             tuple(file.entry.entry for file in files.removed),
             next_row_id,
         )
 
-    def _added(self, file: LiveFile) -> ManifestEntry:
+    def _put(self, contents: bytes, suffix: str) -> str:
+        location = self._location_of(contents, suffix)
+        self._files[location] = contents
+        return location
+
+    def _added_entry(self, file: LiveFile) -> ManifestEntry:
         entry: ManifestEntry = file.entry.entry
         number = self._sequences.of_added(file)
         entry = msgspec.structs.replace(
@@ -113,9 +139,9 @@ class SnapshotWriter:
             file_sequence_number=None,
             first_row_id=self._row_ids.of_added(file),
         )
-        return self._in_merged_spec(entry)
+        return self._with_merged_ids(entry)
 
-    def _in_merged_spec(self, entry: ManifestEntry) -> ManifestEntry:
+    def _with_merged_ids(self, entry: ManifestEntry) -> ManifestEntry:
         spec_id = self._merge.spec_ids.get(entry.spec_id, entry.spec_id)
         order_id = entry.sort_order_id
         if order_id is not None:
@@ -134,8 +160,7 @@ class SnapshotWriter:
         if not merged or template is None:
             return []
         file = write_vector(merged, union.target)
-        location = f"{self._prefix}-{len(self._files)}.puffin"
-        self._files[location] = file.contents
+        location = self._put(file.contents, ".puffin")
         record = record_of(template.entry.entry)
         described = {
             "path": location,
@@ -154,7 +179,7 @@ class SnapshotWriter:
             record | numbers | {"data_file": record["data_file"] | described}, template.entry.entry.spec_id
         )
         if template is union.source:
-            entry = self._in_merged_spec(entry)
+            entry = self._with_merged_ids(entry)
         return [(entry, template.entry.manifest)]
 
     def _write_entries(self, entries: Iterable[tuple[ManifestEntry, Manifest]]) -> None:
@@ -164,44 +189,46 @@ class SnapshotWriter:
             key = (content, entry.spec_id, manifest.format_version, manifest.metadata.get("avro.schema"))
             groups.setdefault(key, []).append((entry, manifest))
         for group in groups.values():
-            for start in range(0, len(group), _ENTRIES):
-                part = group[start : start + _ENTRIES]
+            for start in range(0, len(group), _MAX_ENTRIES):
+                part = group[start : start + _MAX_ENTRIES]
                 self._manifests.append(self._manifest([entry for entry, _ in part], part[0][1]))
 
     def _manifest(self, entries: Sequence[ManifestEntry], template: Manifest) -> ManifestFile:
-        location = f"{self._prefix}-{len(self._files)}.avro"
         spec_id = entries[0].spec_id
-        if template.format_version == self._version and template.spec_id == spec_id:
+        if template.format_version == self._version and self._has_spec(template, spec_id):
             contents, described = template.write(
                 entries,
-                location,
+                _MERGED_SNAPSHOT,
                 snapshot_id=self._numbers.snapshot_id,
                 sequence_number=self._numbers.sequence,
             )
         else:
             contents, described = write_manifest(
                 entries,
-                location,
-                schema=self._schema_of(self._specs[spec_id]),
+                _MERGED_SNAPSHOT,
+                schema=self._schema_of(self._specs[spec_id], template),
                 spec=self._specs[spec_id],
                 format_version=self._version,
                 content=DATA if entries[0].content == DATA else DELETES,
                 snapshot_id=self._numbers.snapshot_id,
                 sequence_number=self._numbers.sequence,
             )
-        self._files[location] = contents
-        return described
+        return msgspec.structs.replace(described, path=self._put(contents, ".avro"))
 
-    def _schema_of(self, spec: Document) -> Document:
-        """Return a schema that has the columns of a spec: the current one, unless one of them was dropped."""
+    def _has_spec(self, manifest: Manifest, spec_id: int) -> bool:
+        """Return whether a manifest has a spec of the result, with the IDs of its fields."""
+        return manifest.spec_id == spec_id and manifest.partition_ids == field_ids(self._specs[spec_id])
+
+    def _schema_of(self, spec: Document, template: Manifest) -> Document:
+        """Return a schema that has the columns of a spec: the current one, unless one of them was dropped; that of the manifest
+        from which entries come, if the metadata has no such schema any more."""
         metadata = self._merge.metadata
         sources = {source for field in spec["fields"] for source in source_ids(field)}
-        schemas = [current_schema(metadata), *reversed(metadata["schemas"])]
+        written = written_schema(template)
+        schemas = [current_schema(metadata), *reversed(metadata["schemas"]), *([written] if written else [])]
         return next((schema for schema in schemas if sources <= columns_by_id(schema).keys()), schemas[0])
 
-    def _without_removed(
-        self, manifest: ManifestFile, removed: Mapping[FileKey, LiveFile], reader: MergeReader
-    ) -> bool:
+    def _remove_entries(self, manifest: ManifestFile, removed: Mapping[FileKey, LiveFile], reader: MergeReader) -> bool:
         """Write a manifest anew if files of it are removed, and return whether there are some."""
         if not removed or not reader.is_open(manifest):
             return False
@@ -221,8 +248,19 @@ class SnapshotWriter:
             self._manifests.append(self._manifest(entries, reader.open(manifest)))
         return touched
 
+    def _complete_description(self, manifest: ManifestFile, reader: MergeReader) -> ManifestFile:
+        """Return a manifest as the new list needs it. Tables of version 1 may have manifests in a snapshot itself, without a
+        list, and lists without counts, which later versions require."""
+        required: tuple[int | None, ...] = manifest.spec_id, manifest.added_snapshot_id
+        if self._version > 1:
+            required += manifest.added_files, manifest.existing_files, manifest.deleted_files
+            required += manifest.added_rows, manifest.existing_rows, manifest.deleted_rows
+        if None not in required:
+            return manifest
+        return reader.complete_description(manifest, self._numbers.parent_id)
+
     def _with_row_ids(self, manifests: Sequence[ManifestFile]) -> tuple[list[ManifestFile], int]:
-        """Give manifests of data files a first row ID, where they have none."""
+        """Give manifests of data files a first row ID, where they have none. :class:`RowIDLimitError`."""
         number = self._row_ids.start
         if self._version < ROW_LINEAGE_VERSION:
             return list(manifests), 0
@@ -232,6 +270,8 @@ class SnapshotWriter:
                 manifest = msgspec.structs.replace(manifest, first_row_id=number)
                 number += (manifest.added_rows or 0) + (manifest.existing_rows or 0)
             numbered.append(manifest)
+        if number > MAX_NUMBER:
+            raise RowIDLimitError
         return numbered, number
 
 
@@ -261,8 +301,9 @@ def snapshot_summary(
     summary |= {name: str(number) for name, number in sorted(counts.items())}
     summary["changed-partition-count"] = str(len(partitions))
     for name in _TOTALS:
-        if str(before.get(name, "")).isdigit():
-            summary[name] = str(max(0, int(before[name]) + totals.get(name, 0)))
+        total = str(before.get(name, ""))
+        if total.isascii() and total.isdecimal() and len(total) <= _MAX_DIGITS:
+            summary[name] = str(max(0, int(total) + totals.get(name, 0)))
     return summary
 
 

@@ -119,7 +119,7 @@ def _check_source(field: Document, columns: Mapping[int, Column], purpose: str) 
     if takes and not takes(kind):
         nested = kind in column_types.NESTED
         raise InvalidError(
-            f"Cannot {purpose} by non-primitive source field: {column.name}"
+            f"Cannot {purpose} by non-primitive source field: {column.name}; use another column"
             if nested
             else f"Invalid source type {column_types.type_text(column.type)} for transform: {transform}; "
             f"use another column or transform"
@@ -133,7 +133,8 @@ def _check_source(field: Document, columns: Mapping[int, Column], purpose: str) 
 
 
 def with_sources(field: Document, new_ids: Mapping[int, int], purpose: str) -> Document:
-    """Return a field of a spec or of a sort order for columns with new IDs, by former ID."""
+    """Return a field of a spec or of a sort order for columns with new IDs, by former ID. Raises
+    :class:`~graveler.errors.InvalidError` for a column without a new ID."""
     sources = source_ids(field)
     missing = [source for source in sources if source not in new_ids]
     if missing or not sources:
@@ -153,7 +154,8 @@ def with_field_ids(spec: Document, specs: Iterable[Document], last_id: int, sequ
     """Return a spec whose fields all have IDs.
 
     A field without one has the ID of an equal field of the table's other ``specs``, or one above ``last_id``. ``sequential``
-    specs (format version 1) count from 1,000 instead. Raises :class:`~graveler.errors.InvalidError` for IDs that are not unique.
+    specs (format version 1) count from 1,000 instead. Raises :class:`~graveler.errors.InvalidError` for IDs that are not
+    unique, not sequential, or used up.
     """
     fields: list[Document] = spec["fields"]
     if any(field.get("field-id") is None for field in fields):
@@ -198,6 +200,11 @@ def _partition(field: Document) -> tuple[tuple[int, ...], str]:
 def highest_partition_id(spec: Document) -> int:
     """Return the highest ID of a spec's fields; 999 if it has none."""
     return max((field["field-id"] for field in spec["fields"]), default=FIELD_IDS_BEFORE)
+
+
+def field_ids(spec: Document) -> tuple[int, ...]:
+    """Return the IDs of a spec's fields."""
+    return tuple(field["field-id"] for field in spec["fields"])
 
 
 def same_spec(part: Document, other: Document) -> bool:

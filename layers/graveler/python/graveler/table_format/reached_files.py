@@ -172,7 +172,8 @@ class _Reach:
 
 
 def files_in_metadata(metadata: Document) -> Iterator[ReachedFile]:
-    """Yield the files that a metadata document names itself: its log, manifest lists and statistics."""
+    """Yield the files that a metadata document names itself: its log, manifest lists and statistics. :class:`InvalidError` for a
+    location that is not valid."""
     for kind, key, entries, size in (
         (FileKind.METADATA, "metadata-file", metadata.get("metadata-log"), ""),
         (FileKind.MANIFEST_LIST, "manifest-list", metadata.get("snapshots"), ""),

@@ -12,14 +12,16 @@ from typing import Any, Final
 from msgspec import Struct
 
 from graveler.errors import InvalidError, NotFoundError
-from graveler.table_format.avro_files import damaged, read_avro_file, write_avro_file
+from graveler.table_format.avro_files import read_avro_file, write_avro_file
 from graveler.table_format.avro_types import DAMAGE, AvroType, writer
-from graveler.table_format.common_updates import number_property
+from graveler.table_format.damaged_files import damaged_file
 from graveler.table_format.deletion_vectors import with_data_files
 from graveler.table_format.file_locations import normal_location
-from graveler.table_format.manifests import DELETED, POSITION_DELETES
+from graveler.table_format.live_files import POSITION_DELETES
+from graveler.table_format.manifests import DELETED
+from graveler.table_format.metadata_log import extend_metadata_log
 from graveler.table_format.plain_documents import Document, ReadFile
-from graveler.table_format.table_updates import PREVIOUS_VERSIONS, PREVIOUS_VERSIONS_PROPERTY
+from graveler.table_format.reserved_columns import DELETED_PATH, DELETED_POSITION
 
 WriteFile = Callable[[str, bytes], None]
 """Writes a file at a location, which only these bytes ever have."""
@@ -30,8 +32,6 @@ RewritePositions = Callable[[bytes, str, str, MoveLocation], bytes]
 :class:`InvalidError` if it cannot be written."""
 
 _DIGEST_CHARS: Final = 32
-_FILE_PATH: Final = 2147483546
-"""The ID of the column of position deletes that names the data file."""
 _LIST_FIELDS: Final = {500: "manifest_path", 501: "manifest_length"}
 _ENTRY_FIELDS: Final = {0: "status", 2: "data_file"}
 _FILE_FIELDS: Final = {
@@ -43,7 +43,7 @@ _FILE_FIELDS: Final = {
     125: "lower_bounds",
     128: "upper_bounds",
 }
-_WRITTEN_ANEW: Final = frozenset(("avro.schema", "avro.codec"))
+_CONTAINER_FIELDS: Final = frozenset(("avro.schema", "avro.codec"))
 
 
 class _RewrittenFile(Struct, frozen=True):
@@ -71,31 +71,32 @@ class Relocation:
         self._manifests: dict[str, _RewrittenFile] = {}
         self._deletes: dict[str, _RewrittenFile] = {}
 
-    def moved(self, location: str) -> str:
+    def new_location(self, location: str) -> str:
         """Return where a file lies now."""
         spelled = normal_location(location)
         return self._after + spelled.removeprefix(self._before) if spelled.startswith(self._before) else location
 
     def table(self, metadata: Document, time_ms: int, location: str) -> Document:
-        """Return the metadata of the table in its new folder. ``location`` is that of its present file, for the log.
+        """Return the metadata of the table in its new folder. ``time_ms`` is the time in milliseconds since 1970,
+        ``location`` that of the present metadata file, for the log.
 
-        All manifest lists and manifests are read and written, and all files of position deletes and of deletion vectors.
-        :class:`CorruptError`; :class:`InvalidError` for what cannot be rewritten; what ``read_file`` raises.
+            All manifest lists and manifests are read and written, and all files of position deletes and of deletion vectors.
+            :class:`CorruptError`; :class:`InvalidError` for what cannot be rewritten; what ``read_file`` raises.
         """
         properties = metadata.get("properties") or {}
-        length = number_property(properties, PREVIOUS_VERSIONS_PROPERTY, PREVIOUS_VERSIONS)
-        log = [*_moved_in(metadata.get("metadata-log"), "metadata-file", self.moved)]
-        log.append({"timestamp-ms": metadata["last-updated-ms"], "metadata-file": location})
+        former = _with_new_locations(metadata.get("metadata-log"), "metadata-file", self.new_location)
+        entry = {"timestamp-ms": metadata["last-updated-ms"], "metadata-file": location}
+        log = extend_metadata_log(former, entry, properties)
         changes: Document = {
             "location": self._after.rstrip("/"),
             "last-updated-ms": max(time_ms, metadata["last-updated-ms"]),
             "properties": {name: self._property(text) for name, text in properties.items()},
             "snapshots": [self._snapshot(snapshot) for snapshot in metadata.get("snapshots") or ()],
-            "metadata-log": log[-max(1, length) :],
+            "metadata-log": log,
         }
         for name in ("statistics", "partition-statistics"):
             if name in metadata:
-                changes[name] = _moved_in(metadata[name], "statistics-path", self.moved)
+                changes[name] = _with_new_locations(metadata[name], "statistics-path", self.new_location)
         return metadata | changes
 
     def _property(self, text: Any) -> Any:
@@ -103,7 +104,7 @@ class Relocation:
         if not isinstance(text, str) or ":/" not in text:
             return text
         try:
-            return self._after.rstrip("/") if f"{text}/" == self._before else self.moved(text)
+            return self._after.rstrip("/") if f"{text}/" == self._before else self.new_location(text)
         except InvalidError:
             return text
 
@@ -136,9 +137,9 @@ class Relocation:
             return file.get(names.file.get(number, ""))
 
         path = file[names.file[100]]
-        file[names.file[100]] = self.moved(path)
+        file[names.file[100]] = self.new_location(path)
         if value(143) is not None:
-            file[names.file[143]] = self.moved(value(143))
+            file[names.file[143]] = self.new_location(value(143))
         if value(134) != POSITION_DELETES:
             return
         try:
@@ -149,21 +150,23 @@ class Relocation:
             return  # the file has expired with the snapshots that had it
         file[names.file[100]], file[names.file[104]] = deletes.location, deletes.size
         bounds = {number: value(number) for number in (125, 128) if value(number) is not None}
-        for number, moved in zip(bounds, self._moved_bounds(bounds), strict=True):
+        for number, moved in zip(bounds, self._new_bounds(bounds), strict=True):
             file[names.file[number]] = moved
 
-    def _moved_bounds(self, bounds: Mapping[int, list[Document]]) -> list[list[Document]]:
+    def _new_bounds(self, bounds: Mapping[int, list[Document]]) -> list[list[Document]]:
         """Return the bounds of a file of position deletes. Those of its data files stay only if all of them lie in the folder,
         since else their order may be another one."""
-        paths = [bound["value"] for column in bounds.values() for bound in column if bound["key"] == _FILE_PATH]
+        paths = [bound["value"] for column in bounds.values() for bound in column if bound["key"] == DELETED_PATH]
         prefix = self._before.encode()
         are_all_inside = all(path.startswith(prefix) for path in paths)
         after = self._after.encode()
         return [
             [
-                bound | {"value": after + bound["value"].removeprefix(prefix)} if bound["key"] == _FILE_PATH else bound
+                bound | {"value": after + bound["value"].removeprefix(prefix)}
+                if bound["key"] == DELETED_PATH
+                else bound
                 for bound in column
-                if bound["key"] != _FILE_PATH or are_all_inside
+                if bound["key"] != DELETED_PATH or are_all_inside
             ]
             for column in bounds.values()
         ]
@@ -171,9 +174,9 @@ class Relocation:
     def _delete_file(self, location: str, file_format: str, size: int, data_file: str | None) -> _RewrittenFile:
         """Return a file of position deletes or of deletion vectors that names the new locations of data files."""
         if location not in self._deletes:
-            moved = self.moved(location)
+            moved = self.new_location(location)
             if moved == location:
-                if data_file is not None and self.moved(data_file) == data_file:
+                if data_file is not None and self.new_location(data_file) == data_file:
                     return _RewrittenFile(location, size)
                 raise InvalidError(
                     f"the deletes {location!r} lie outside of the table's folder and cannot be written anew; "
@@ -181,9 +184,9 @@ class Relocation:
                 )
             contents = self._read_file(moved)
             if file_format == "PUFFIN":
-                contents = with_data_files(contents, location, self.moved)
+                contents = with_data_files(contents, location, self.new_location)
             else:
-                contents = self._rewrite_positions(contents, file_format, location, self.moved)
+                contents = self._rewrite_positions(contents, file_format, location, self.new_location)
             self._deletes[location] = self._write("data", "deletes", file_format.lower(), contents)
         return self._deletes[location]
 
@@ -195,7 +198,7 @@ class Relocation:
         rewrite: Callable[[Document, Any], None],
     ) -> _RewrittenFile:
         """Write a manifest or a list of manifests anew, each record changed by ``rewrite``."""
-        avro_file = read_avro_file(self._read_file(self.moved(location)), location)
+        avro_file = read_avro_file(self._read_file(self.new_location(location)), location)
         write = writer(avro_file.type)
         try:
             names = names_of(avro_file.type)
@@ -204,8 +207,8 @@ class Relocation:
                 rewrite(record, names)
             encoded = [write(record) for record in records]
         except (*DAMAGE, KeyError, TypeError, AttributeError) as error:
-            raise damaged(location, f"cannot be written anew ({error!r})") from error
-        metadata = {name: text for name, text in avro_file.metadata.items() if name not in _WRITTEN_ANEW}
+            raise damaged_file(location, f"it cannot be written anew ({error!r})") from error
+        metadata = {name: text for name, text in avro_file.metadata.items() if name not in _CONTAINER_FIELDS}
         return self._write("metadata", stem, "avro", write_avro_file(metadata, avro_file.schema, encoded))
 
     def _write(self, folder: str, stem: str, ending: str, contents: bytes) -> _RewrittenFile:
@@ -230,14 +233,14 @@ def rewrite_avro_positions(contents: bytes, location: str, move: MoveLocation) -
     avro_file = read_avro_file(contents, location)
     write = writer(avro_file.type)
     try:
-        names = _names(avro_file.type, {_FILE_PATH: "file_path", 2147483545: "pos"})
-        path, position = names[_FILE_PATH], names[2147483545]
+        names = _names(avro_file.type, {DELETED_PATH: "file_path", DELETED_POSITION: "pos"})
+        path, position = names[DELETED_PATH], names[DELETED_POSITION]
         records = [record | {path: move(record[path])} for record in avro_file.records()]
         records.sort(key=lambda record: (record[path], record[position]))
         encoded = [write(record) for record in records]
     except (*DAMAGE, KeyError, TypeError, AttributeError) as error:
-        raise damaged(location, f"cannot be written anew ({error!r})") from error
-    metadata = {name: text for name, text in avro_file.metadata.items() if name not in _WRITTEN_ANEW}
+        raise damaged_file(location, f"it cannot be written anew ({error!r})") from error
+    metadata = {name: text for name, text in avro_file.metadata.items() if name not in _CONTAINER_FIELDS}
     return write_avro_file(metadata, avro_file.schema, encoded)
 
 
@@ -248,6 +251,6 @@ def _names(record: AvroType, fields: Mapping[int, str]) -> dict[int, str]:
     return {number: name for name, number in numbers.items() if number in fields}
 
 
-def _moved_in(entries: Any, name: str, move: MoveLocation) -> list[Document]:
+def _with_new_locations(entries: Any, name: str, move: MoveLocation) -> list[Document]:
     """Return entries of metadata whose field ``name`` is a location."""
     return [entry | {name: move(entry[name])} if isinstance(entry.get(name), str) else entry for entry in entries or ()]

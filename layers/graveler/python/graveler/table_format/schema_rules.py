@@ -71,7 +71,7 @@ def _part(column: Column, nested: Document, part: str, required: bool) -> Column
 
 
 def columns_by_id(schema: Document) -> dict[int, Column]:
-    """Return all columns of a schema by ID."""
+    """Return all columns of a schema by ID. Errors as of :func:`columns`."""
     return {column.id: column for column in columns(schema)}
 
 

@@ -53,7 +53,7 @@ def expired_snapshots(
         keep_last = number_property(properties, _MIN_SNAPSHOTS, 1)
     longest = number_property(properties, _MAX_REF_AGE, _FOREVER_MS)
     by_id: dict[int, Document] = {snapshot["snapshot-id"]: snapshot for snapshot in metadata.get("snapshots", ())}
-    needed: set[int] = set()
+    retained: set[int] = set()
     referenced: set[int] = set()
     expired: list[str] = []
     for name, ref in metadata.get("refs", {}).items():
@@ -63,19 +63,19 @@ def expired_snapshots(
             expired.append(name)
             continue
         if ref["type"] == "tag":
-            needed.add(ref["snapshot-id"])
+            retained.add(ref["snapshot-id"])
             referenced.add(ref["snapshot-id"])
             continue
         limit_ms = now_ms - ref["max-snapshot-age-ms"] if "max-snapshot-age-ms" in ref else older_than_ms
         history = list(_history(by_id, ref["snapshot-id"]))
         referenced.update(snapshot["snapshot-id"] for snapshot in history)
-        needed.update(_needed(history, limit_ms, ref.get("min-snapshots-to-keep", keep_last)))
-    needed |= {
+        retained.update(_retained_ids(history, limit_ms, ref.get("min-snapshots-to-keep", keep_last)))
+    retained |= {
         number
         for number, snapshot in by_id.items()
         if number not in referenced and snapshot["timestamp-ms"] >= older_than_ms
     }
-    return ExpiredSnapshots(tuple(sorted(by_id.keys() - needed)), tuple(sorted(expired)))
+    return ExpiredSnapshots(tuple(sorted(by_id.keys() - retained)), tuple(sorted(expired)))
 
 
 def _history(by_id: dict[int, Document], number: int | None) -> Iterator[Document]:
@@ -87,7 +87,7 @@ def _history(by_id: dict[int, Document], number: int | None) -> Iterator[Documen
         number = by_id[number].get("parent-snapshot-id")
 
 
-def _needed(history: list[Document], limit_ms: int, least: int) -> Iterator[int]:
+def _retained_ids(history: list[Document], limit_ms: int, least: int) -> Iterator[int]:
     """Yield the IDs of the snapshots that a branch keeps, at least that of its last one."""
     for position, snapshot in enumerate(history):
         if position >= max(1, least) and snapshot["timestamp-ms"] < limit_ms:

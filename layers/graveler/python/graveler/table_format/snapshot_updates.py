@@ -5,18 +5,23 @@ from typing import Final
 from graveler.errors import InvalidError
 from graveler.table_format.drafts import TableDraft
 from graveler.table_format.plain_documents import Document
+from graveler.table_format.snapshot_merges import EXPIRED_FIELD, expired_snapshots, with_expired
 from graveler.table_format.table_metadata import MAIN, ROW_LINEAGE_VERSION, current_snapshot_id, no_snapshot
 from graveler.table_format.table_requirements import RequirementError
 
 MAX_CLOCK_SKEW_MS: Final = 24 * 60 * 60 * 1_000
 """The time by which a snapshot may be ahead of its commit. All later changes of the table have at least its time."""
 
+_OPERATIONS: Final = ("append", "replace", "overwrite", "delete")
+_MAX_STEP: Final = 1 << 32
+"""The most by which a sequence number may rise: a writer that used them up would end all commits of the table."""
+
 _REF_FIELDS_OF_BRANCHES: Final = ("min-snapshots-to-keep", "max-snapshot-age-ms")
 
 
 def add_snapshot(draft: TableDraft, update: Document) -> None:
-    """Add a snapshot. Raises :class:`RequirementError` for one whose sequence number or first row ID is old: the client builds
-    it again from the table as it is now."""
+    """Add a snapshot. Raises :class:`RequirementError` for one whose sequence number or first row ID is old, so that the client
+    builds it again from the present table, and :class:`~graveler.errors.InvalidError` for one that is not valid."""
     snapshot: Document = update["snapshot"]
     fields = draft.fields
     for name, words in (
@@ -34,6 +39,11 @@ def add_snapshot(draft: TableDraft, update: Document) -> None:
     if snapshot["timestamp-ms"] > draft.time_ms + MAX_CLOCK_SKEW_MS:
         raise InvalidError(
             f"Invalid snapshot timestamp {snapshot['timestamp-ms']}: over a day after {draft.time_ms}; correct the writer's clock"
+        )
+    operation = (snapshot.get("summary") or {}).get("operation", "append")
+    if operation not in _OPERATIONS:
+        raise InvalidError(
+            f"Invalid operation of snapshot {snapshot_id}: {operation[:40]!r}; use one of {', '.join(_OPERATIONS)}"
         )
     if draft.version == 1:
         if snapshot.get("sequence-number"):
@@ -56,6 +66,8 @@ def add_snapshot(draft: TableDraft, update: Document) -> None:
 
 def _check_sequence_number(draft: TableDraft, snapshot: Document) -> None:
     number, last = snapshot.get("sequence-number") or 0, draft.fields["last-sequence-number"]
+    if number - last > _MAX_STEP:
+        raise InvalidError(f"Sequence number {number} is far above the table's last, {last}; use {last + 1}")
     # A table that is replaced gets a snapshot without a parent: another one that was built on the same state may have its number.
     if number > last or (number == last and snapshot.get("parent-snapshot-id") is None):
         return
@@ -84,7 +96,11 @@ def _row_id_after(draft: TableDraft, snapshot: Document) -> int:
 
 
 def set_snapshot_ref(draft: TableDraft, update: Document) -> None:
-    """Set a branch or a tag; ``main`` also sets the current snapshot."""
+    """Set a branch or a tag; ``main`` also sets the current snapshot.
+
+    Raises :class:`~graveler.errors.InvalidError` for an unknown snapshot, and for a tag that is named ``main`` or has fields of
+    branches.
+    """
     name, snapshot_id = update["ref-name"], update["snapshot-id"]
     ref = {key: value for key, value in update.items() if key not in ("action", "ref-name") and value is not None}
     if snapshot_id not in draft.by_snapshot("snapshots"):
@@ -125,8 +141,7 @@ def _remove_refs(draft: TableDraft, names: list[str]) -> None:
 def remove_snapshots(draft: TableDraft, update: Document) -> None:
     """Remove snapshots, with their refs and statistics. Unknown IDs are ignored."""
     for snapshot_id in set(update["snapshot-ids"]) & draft.by_snapshot("snapshots").keys():
-        del draft.change_by_snapshot("snapshots")[snapshot_id]
-        draft.removed_snapshots = True
+        draft.removed_snapshots.append(draft.change_by_snapshot("snapshots").pop(snapshot_id))
         for name in ("statistics", "partition-statistics"):
             _remove_file(draft, name, snapshot_id)
 
@@ -164,9 +179,10 @@ def _remove_file(draft: TableDraft, name: str, snapshot_id: int) -> None:
 
 
 def finish_snapshots(draft: TableDraft) -> None:
-    """Write what changed by snapshot, remove the refs of removed snapshots, and correct the log of current ones."""
+    """Write what changed by snapshot, note removed snapshots and remove their refs, and correct the log of current ones."""
     if draft.removed_snapshots:
         snapshots = draft.by_snapshot("snapshots")
+        draft.replace_list(EXPIRED_FIELD, with_expired(expired_snapshots(draft.fields), draft.removed_snapshots))
         _remove_refs(draft, [name for name, ref in draft.fields["refs"].items() if ref["snapshot-id"] not in snapshots])
     draft.write_indexes()
     _finish_log(draft, current_snapshot_id(draft.fields))

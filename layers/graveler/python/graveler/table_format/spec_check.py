@@ -1,8 +1,9 @@
 """A check of one table against the specification: its metadata, manifest lists, manifests, and that they agree.
 
-For tests of what graveler writes, and for tables of strangers. The files of data are not opened.
+For tests of what graveler writes, and for tables that other programs wrote. Data files are not opened.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,18 +15,19 @@ from msgspec.structs import replace
 
 from graveler.errors import GravelerError
 from graveler.table_format.avro_types import AvroType
+from graveler.table_format.live_files import EQUALITY_DELETES
 from graveler.table_format.manifest_lists import DATA, ManifestFile, PartitionSummary, manifests_of
+from graveler.table_format.manifest_schemas import partition_fields
 from graveler.table_format.manifests import (
     ADDED,
     DELETED,
-    EQUALITY_DELETES,
     EXISTING,
     Manifest,
     ManifestEntry,
     describe,
     read_manifest,
 )
-from graveler.table_format.partition_specs import highest_partition_id
+from graveler.table_format.partition_specs import field_ids, highest_partition_id
 from graveler.table_format.plain_documents import Document, ReadFile
 from graveler.table_format.schema_rules import highest_field_id
 from graveler.table_format.table_metadata import MAIN, NO_SNAPSHOT, ROW_LINEAGE_VERSION
@@ -48,8 +50,8 @@ def check_table(metadata: Document, read_file: ReadFile) -> list[Violation]:
     """Return the violations of the table specification by a table: none, if it follows it.
 
     ``metadata`` is a document as :func:`~graveler.table_format.table_metadata.read_table` returns it. Reads each manifest list
-    and each manifest once, and holds all entries in memory. A file that is missing or damaged is a violation, if ``read_file``
-    raises one of graveler's errors.
+    once, each manifest once for each first row ID that lists give it, and holds all entries in memory. A file that is missing
+    or damaged is a violation, if ``read_file`` raises one of graveler's errors.
     """
     check = _Check(metadata, read_file)
     check.metadata_document()
@@ -63,14 +65,17 @@ class _Check:
     metadata: Document
     read_file: ReadFile
     violations: list[Violation] = field(default_factory=list)
-    manifests: dict[str, tuple[ManifestFile, Manifest | None]] = field(default_factory=dict)
+    manifests: dict[tuple[str, int | None], Manifest | None] = field(default_factory=dict)
+    """The manifests that were read, by path and first row ID."""
+    listings: dict[str, list[tuple[int, ManifestFile]]] = field(default_factory=dict)
+    """The different descriptions of a manifest by path, each with the first snapshot whose list has it."""
 
     def report(self, place: str, problem: str) -> None:
         self.violations.append(Violation(place, problem))
 
     def expect(self, place: str, name: str, actual: object, expected: object) -> None:
         if actual != expected:
-            self.report(place, f"{name} is {actual}, and {expected} by its files")
+            self.report(place, f"{name} is {actual}, but the files have {expected}")
 
     @property
     def version(self) -> int:
@@ -178,7 +183,7 @@ class _Check:
         whole = True
         for manifest in manifests:
             self._sequence(place, snapshot, manifest)
-            opened = self._manifest(manifest)
+            opened = self._manifest(snapshot["snapshot-id"], manifest)
             whole = whole and opened is not None
             live += [entry for entry in opened.entries if entry.live] if opened else ()
         self._live(place, live)
@@ -200,27 +205,23 @@ class _Check:
                 f"its own manifest {manifest.path} has sequence number {manifest.sequence_number}, and the snapshot {number}",
             )
 
-    def _manifest(self, manifest: ManifestFile) -> Manifest | None:
-        """Check a manifest, once, and return it if it can be read."""
-        if checked := self.manifests.get(manifest.path):
-            listed, opened = checked
-            # A table that is upgraded to version 3 gives row IDs to the manifests that it has: lists from before lack them.
-            upgraded = listed.first_row_id is None and manifest.first_row_id is not None
-            if None in (listed.first_row_id, manifest.first_row_id):
-                listed = replace(listed, first_row_id=manifest.first_row_id)
-            if manifest != listed:
-                self.report(f"manifest {manifest.path}", "two manifest lists describe it differently")
-            if not upgraded:
-                return opened
-        place = f"manifest {manifest.path}"
+    def _manifest(self, snapshot_id: int, manifest: ManifestFile) -> Manifest | None:
+        """Check a manifest of a snapshot's list, once, and return it if it can be read."""
+        place, key = f"manifest {manifest.path}", (manifest.path, manifest.first_row_id)
+        listings = self.listings.setdefault(manifest.path, [])
+        if any(self._differ(listing, (snapshot_id, manifest)) for listing in listings):
+            self.report(place, "two manifest lists describe it differently")
+        if all(listed != manifest for _, listed in listings):
+            listings.append((snapshot_id, manifest))
+        if key in self.manifests:
+            return self.manifests[key]
+        self.manifests[key] = None
         try:
             contents = self.read_file(manifest.path)
-            opened = read_manifest(contents, manifest)
+            opened = self.manifests[key] = read_manifest(contents, manifest)
         except GravelerError as failure:
             self.report(place, f"it cannot be read: {failure}")
-            self.manifests[manifest.path] = (manifest, None)
             return None
-        self.manifests[manifest.path] = (manifest, opened)
         if manifest.length:
             self.expect(place, "its length in the list", manifest.length, len(contents))
         specs = {spec.get("spec-id"): spec for spec in self.metadata.get("partition-specs", [])}
@@ -228,10 +229,47 @@ class _Check:
             self.report(place, f"it has partition spec {opened.spec_id}, which the table does not have")
         elif len(specs[opened.spec_id]["fields"]) != len(opened.layout.partition_types):
             self.report(place, f"its partitions have other fields than spec {opened.spec_id}")
+        else:
+            self._partition_ids(place, opened, specs[opened.spec_id])
         self._counts(place, manifest, opened)
         for entry in opened.entries:
             self._entry(place, manifest, entry)
         return opened
+
+    def _partition_ids(self, place: str, opened: Manifest, spec: Document) -> None:
+        """Check that the fields of partitions have the IDs of their spec: readers find the values of partitions by them."""
+        expected = field_ids({"fields": partition_fields(spec["fields"])})
+        # `read_manifest` refuses a header whose partition spec has no fields with IDs.
+        header = {"fields": partition_fields(json.loads(opened.metadata.get("partition-spec", "[]")))}
+        pairs = zip(opened.partition_ids, expected, strict=True)
+        inherited = tuple(number if number >= 0 else expected_id for number, expected_id in pairs)
+        for part, ids in (("header", field_ids(header)), ("schema", inherited)):
+            if ids != expected:
+                self.report(
+                    place,
+                    f"the partition fields of its {part} have the IDs {ids}, and those of spec {opened.spec_id} have {expected}",
+                )
+
+    def _differ(self, former: tuple[int, ManifestFile], latter: tuple[int, ManifestFile]) -> bool:
+        """Return whether the lists of two snapshots describe a manifest differently. A table that is upgraded to version 3 gives
+        row IDs to the manifests that it has: lists from before lack them, and each line of snapshots gives its own."""
+        (former_id, listed), (latter_id, manifest) = former, latter
+        if manifest == listed:
+            return False
+        row_ids = listed.first_row_id, manifest.first_row_id
+        if None in row_ids or (former_id not in self._line(latter_id) and latter_id not in self._line(former_id)):
+            listed = replace(listed, first_row_id=manifest.first_row_id)
+        return manifest != listed
+
+    def _line(self, snapshot_id: int) -> set[int]:
+        """Return a snapshot and its ancestors, as far as the table has them."""
+        parents = {part["snapshot-id"]: part.get("parent-snapshot-id") for part in self.metadata["snapshots"]}
+        line: set[int] = set()
+        step: int | None = snapshot_id
+        while step is not None and step not in line:
+            line.add(step)
+            step = parents.get(step)
+        return line
 
     def _counts(self, place: str, manifest: ManifestFile, opened: Manifest) -> None:
         computed = describe(opened.entries, manifest, opened.layout.partition_types)

@@ -10,7 +10,7 @@ from graveler.table_format.document_shapes import Int, Long, check_shape, requir
 from graveler.table_format.plain_documents import Document
 
 MAX_REQUIREMENTS: Final = 10_000
-"""Requirements, or updates, of one commit."""
+"""Requirements of one commit."""
 
 
 class RequirementError(ConflictError):

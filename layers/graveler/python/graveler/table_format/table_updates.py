@@ -8,12 +8,12 @@ from graveler.table_format import common_updates, snapshot_updates, update_shape
 from graveler.table_format.common_updates import (
     add_equal_schema_once,
     next_id,
-    number_property,
     read_updates,
     update_items,
 )
 from graveler.table_format.document_shapes import MAX_NAMES, MAX_SCHEMAS, MAX_SNAPSHOTS, MAX_SPECS
 from graveler.table_format.drafts import TableDraft
+from graveler.table_format.metadata_log import extend_metadata_log
 from graveler.table_format.partition_specs import (
     INITIAL_ORDER_ID,
     INITIAL_SPEC_ID,
@@ -40,10 +40,6 @@ from graveler.table_format.table_metadata import (
     no_snapshot,
     with_current_parts,
 )
-
-PREVIOUS_VERSIONS_PROPERTY: Final = "write.metadata.previous-versions-max"
-PREVIOUS_VERSIONS: Final = 100
-"""Entries of ``metadata-log``, where that property says nothing."""
 
 _BOUNDS: Final = {
     "schemas": MAX_SCHEMAS,
@@ -72,11 +68,12 @@ def apply_table_updates(
     """Return a table's metadata with all updates of a commit, in their order; ``base`` itself if they change nothing.
 
     ``base`` is a document as :mod:`graveler.table_format.table_metadata` reads it, and is not changed; the result shares what did
-    not change. Without one, the updates make a table: ``uuid`` is the UUID that it has if they assign none, and that a table of
-    version 1 gets which is upgraded and has none. ``previous_location`` is the address of the base's file, for ``metadata-log``;
-    ``time_ms`` the time in milliseconds since 1970. Raises :class:`~graveler.errors.InvalidError` for an update that is unknown,
-    not valid or impossible, and :class:`~graveler.table_format.table_requirements.RequirementError` for a snapshot that was built
-    on an older state. Costs about 20 µs, and for each snapshot of the table 0.1 µs.
+    not change. Without one, the updates create a table. ``uuid`` is the UUID of a new table whose updates assign none, and of a
+    table of version 1 without a UUID that is upgraded. ``previous_location`` is the address of the base's file, for
+    ``metadata-log``; ``time_ms`` the time in milliseconds since 1970. Raises :class:`~graveler.errors.InvalidError` for an update
+    that is unknown, not valid or impossible, and :class:`~graveler.table_format.table_requirements.RequirementError` for a
+    snapshot that was built on an older state.
+    Costs about 20 µs, and for each snapshot of the table 0.1 µs.
     """
     steps = read_updates(updates, _UPDATES)
     start = empty_table(_first_version(steps), uuid) if base is None else base
@@ -183,7 +180,7 @@ def _set_current(draft: TableDraft, part_id: int, parts: str, id_name: str, fiel
     if all(part[id_name] != part_id for part in draft.fields[parts]):
         raise InvalidError(f"Cannot set {field.removesuffix('-id')} to unknown {words}: {part_id}; add it first")
     draft.put(field, part_id)
-    draft.rebound = True
+    draft.defaults_changed = True
 
 
 def _current_columns(draft: TableDraft) -> dict[int, Column]:
@@ -256,9 +253,9 @@ _UPDATES: Final[dict[str, tuple[type, _Apply]]] = {
     "set-properties": (update_shapes.SetProperties, set_properties),
     "remove-properties": (update_shapes.RemoveProperties, common_updates.remove_properties),
     "set-statistics": (update_shapes.SetStatistics, snapshot_updates.set_statistics),
-    "remove-statistics": (update_shapes.OfSnapshot, snapshot_updates.remove_statistics),
+    "remove-statistics": (update_shapes.RemoveStatistics, snapshot_updates.remove_statistics),
     "set-partition-statistics": (update_shapes.SetPartitionStatistics, snapshot_updates.set_partition_statistics),
-    "remove-partition-statistics": (update_shapes.OfSnapshot, snapshot_updates.remove_partition_statistics),
+    "remove-partition-statistics": (update_shapes.RemoveStatistics, snapshot_updates.remove_partition_statistics),
     "remove-partition-specs": (update_shapes.RemoveSpecs, remove_specs),
     "remove-schemas": (update_shapes.RemoveSchemas, remove_schemas),
     "add-encryption-key": (update_shapes.AddEncryptionKey, add_encryption_key),
@@ -278,7 +275,7 @@ def _finish(draft: TableDraft, base: Document | None, previous_location: str | N
     for name, bound in _BOUNDS.items():
         if len(fields.get(name) or ()) > bound:
             raise InvalidError(f"a table has at most {bound:,} {name}; remove some")
-    if base is None or draft.rebound:
+    if base is None or draft.defaults_changed:
         check_sources(default_spec(fields), default_sort_order(fields), _current_columns(draft))
     if base is not None and previous_location is not None:
         _add_previous_file(draft, base["last-updated-ms"], previous_location)
@@ -305,6 +302,6 @@ def _check_complete(fields: Document) -> None:
 
 
 def _add_previous_file(draft: TableDraft, time_ms: int, location: str) -> None:
-    log = draft.change_list("metadata-log")
-    log.append({"timestamp-ms": time_ms, "metadata-file": location})
-    del log[: -max(1, number_property(draft.fields["properties"], PREVIOUS_VERSIONS_PROPERTY, PREVIOUS_VERSIONS))]
+    entry = {"timestamp-ms": time_ms, "metadata-file": location}
+    log = extend_metadata_log(draft.fields["metadata-log"], entry, draft.fields["properties"])
+    draft.replace_list("metadata-log", log)

@@ -132,7 +132,7 @@ class SetPartitionStatistics(Struct, rename="kebab"):
     partition_statistics: PartitionStatisticsShape
 
 
-class OfSnapshot(Struct, rename="kebab"):
+class RemoveStatistics(Struct, rename="kebab"):
     """``remove-statistics`` and ``remove-partition-statistics``"""
 
     snapshot_id: Long
