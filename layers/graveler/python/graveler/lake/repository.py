@@ -276,13 +276,13 @@ class OpenRepository(RepositoryReader, KeywordMethods):
         )
 
     def rewrite_table_locations(
-        self, branch: str, tables: "Sequence[Identifier]" = (), *, committer: str = ""
+        self, branch: str, names: "Sequence[Identifier]" = (), *, committer: str = ""
     ) -> "RewrittenTables":
-        """Rewrite the locations in tables of a branch to those where their files lie now.
+        """Rewrite the locations in tables and views of a branch to those where their files lie now.
         See :func:`graveler.lake.iceberg.table_relocation.rewrite_table_locations`."""
         from graveler.lake.iceberg.table_relocation import rewrite_table_locations  # only after a move
 
-        return rewrite_table_locations(self.parts, branch, tables, CommitInfo(author=committer))
+        return rewrite_table_locations(self.parts, branch, names, CommitInfo(author=committer))
 
     def dump(self, *, progress: "Phases | None" = None) -> "Manifest":
         """Write refs, settings and uncommitted changes into the object store; :meth:`Lake.restore` brings them back.

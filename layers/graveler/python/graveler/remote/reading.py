@@ -37,6 +37,7 @@ from graveler.model import (
 from graveler.remote.connection import PAGE, Connection, Query, branch_path
 from graveler.remote.error_responses import refusal
 from graveler.remote.gates import RemoteGates
+from graveler.remote.named_tables import expect_tables_of_preview
 from graveler.remote.queries import bounds_query, page_query, selection_query
 from graveler.remote.transfers import Transfers
 from graveler.system.forks import new_lock
@@ -432,7 +433,7 @@ class RemoteReader:
                 break
         if not plain:
             conflicts = [conflict for conflict in conflicts if strategies.of(conflict.path) is MergeStrategy.NONE]
-        return MergePreview(
+        preview = MergePreview(
             CommitID(page.base_commit_id),
             totals or Totals(),
             tuple(conflict.value() for conflict in conflicts),
@@ -440,6 +441,8 @@ class RemoteReader:
             CommitID(page.destination_commit_id),
             tuple(_decided(table, strategies) for table in tables),
         )
+        expect_tables_of_preview(self.stat_many, strategies, preview, source, destination)
+        return preview
 
     # History
 

@@ -42,7 +42,8 @@ class CommitTables(Gated[Commit], frozen=True, kw_only=True):
     its manifest states. A moved head is built on anew; only a requirement that does not hold there is an error.
 
     Cost: for each table one lookup in the head's tree, its metadata unless this process has it, the manifests that are new, one
-    object request for each new file, and one object written; beyond that as :class:`graveler.requests.committing.Commit`.
+    object request for each new file, and one object written; beyond that as :class:`graveler.requests.committing.Commit`. On S3,
+    eight tables at a time.
 
     :class:`RelationNotFoundError`, :class:`RequirementError` (a conflict), :class:`InvalidError`, :class:`BusyError`.
     """
@@ -186,8 +187,9 @@ class ReplaceView(Gated[Commit], frozen=True, kw_only=True):
 
 
 class CreateNamespace(Gated[Commit], frozen=True, kw_only=True):
-    """Create a namespace; the one above it must exist. Cost: one object written; beyond that as
-    :class:`graveler.requests.committing.Commit`. :class:`NamespaceExistsError`, :class:`NamespaceNotFoundError`."""
+    """Create a namespace, and those above it that do not exist. Cost: one object request for each, and one object written for the
+    first namespace of the repository; beyond that as :class:`graveler.requests.committing.Commit`.
+    :class:`RelationExistsError`, :class:`InvalidError`."""
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)
@@ -215,8 +217,9 @@ class DropNamespace(Gated[Commit], frozen=True, kw_only=True):
 
 
 class SetNamespaceProperties(Gated[Commit], frozen=True, kw_only=True):
-    """Remove and set properties of a namespace. A removal of a property that it does not have has no effect. Cost: as
-    :class:`CreateNamespace`. :class:`NamespaceNotFoundError`; :class:`InvalidError` for a property in both."""
+    """Remove and set properties of a namespace. Properties to remove that it does not have are ignored. Cost: as
+    :class:`graveler.requests.committing.Commit`. :class:`NamespaceNotFoundError`; :class:`InvalidError` for a property in
+    both."""
 
     permission: ClassVar = Permission.WRITE
     changes: ClassVar = ("branch",)

@@ -36,7 +36,7 @@ class Merge(Gated[model.Commit], frozen=True, kw_only=True):
 
     :class:`MergeConflictError` lists all conflicts, in key order, and nothing was changed; :class:`NoChangesError`,
     :class:`DirtyBranchError`, :class:`BusyError`; :class:`UnexpectedHeadError`, and :class:`InvalidError` for an expected commit
-    that is not a whole commit ID.
+    that is not a whole commit ID, or a strategy for the path of a table that neither side nor the base has.
     """
 
     permission: ClassVar = Permission.WRITE
@@ -116,8 +116,8 @@ class Revert(Replay, frozen=True, kw_only=True):
     """Revert on a branch what one commit changed, as a commit. Cost: as :class:`Merge`.
 
     :class:`MergeConflictError` where the branch changed the same objects since, unless a strategy decides;
-    :class:`NoChangesError` unless ``allow_empty``, :class:`DirtyBranchError`, :class:`InvalidError` for the parent,
-    :class:`BusyError`.
+    :class:`NoChangesError` unless ``allow_empty``, :class:`DirtyBranchError`, :class:`InvalidError` for the parent
+    and the strategies, :class:`BusyError`.
     """
 
     implementation: ClassVar = "merging.replay:revert"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from graveler.errors import ConflictError, InvalidError, NotFoundError, ObjectNotFoundError
+from graveler.errors import ConflictError, CorruptError, InvalidError, NotFoundError, ObjectNotFoundError
 from graveler.lake.iceberg.catalog_errors import RelationNotFoundError
 from graveler.lake.iceberg.catalog_paths import entries_prefix, parse_table, relation_key, relation_of
 from graveler.lake.iceberg.linked_files import FOLDER_FIELD, link_place
@@ -105,13 +105,14 @@ class Table:
         return self._repository.read(self.commit_id, self.path_of(location))
 
     def check(self) -> list[Violation]:
-        """Return the rules that the table does not follow: those of the table specification, and that every file that its
-        metadata reaches is linked, and exists with the size that is stated. All of its manifests are read, and one byte of each
-        file."""
+        """Return the table's violations of the table specification, and the files that its metadata reaches but that are not
+        linked, do not exist, or have another size than it states. Cost: each manifest list and manifest is read twice, and one
+        byte of each file. :class:`InvalidError` beyond the limits of
+        :func:`graveler.table_format.reached_files.reached_files`."""
         violations = check_table(self.metadata, self.read_file)
         try:
             reached = reached_files(self.metadata, self.read_file)
-        except NotFoundError:  # one that the check has reported
+        except (CorruptError, NotFoundError):  # a file that check_table has reported
             return violations
         paths = {self.path_of(file.location): file for file in reached.values()}
         names = sorted(paths)
@@ -250,8 +251,8 @@ class Tables:
         raise AssertionError("each attempt returns or raises")
 
     def rewrite_locations(self, *names: str) -> RewrittenTables:
-        """Rewrite the locations in tables of a branch to those where their files lie now, after the lake was moved; those of all
-        tables without names. One commit; none if the locations are right. Data files do not change.
+        """Rewrite the locations in tables and views of a branch to those where their files lie now, after the lake was moved;
+        those of all without names. One commit; none if the locations are right. Data files do not change.
 
         Cost and errors as of :func:`graveler.lake.iceberg.table_relocation.rewrite_table_locations`; also :class:`InvalidError`
         for a ref that is no branch, and through a server.

@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from graveler.api.compression import compress, is_compressible
+from graveler.api.application import CATALOG, is_below
+from graveler.api.compression import NO_STORE, compress, is_compressible
+from graveler.api.errors import ApiError
 from graveler.api.response import Response
 from graveler.api.routing import BodyKind, Handling
-from graveler.errors import UnavailableError
+from graveler.errors import BusyError, UnavailableError
 from graveler.server.api_page import api_page, is_api_page
 from graveler.server.bodies import (
     SILENCE_SECONDS,
@@ -112,8 +114,8 @@ class Gateway:
         request = request_of(scope, self._settings.client_address_header, self._settings.base_path)
         request_id = random_bytes(8).hex()
         if request.header_bytes > MAX_HEADERS:
-            response = json_error(
-                431, f"the headers have more than {MAX_HEADERS:,} bytes in total; send fewer or shorter ones"
+            response = _refused(
+                request, 431, f"the headers have more than {MAX_HEADERS:,} bytes in total; send fewer or shorter ones"
             )
         else:
             response = self._cross_origin.preflight(request) or await self._respond(request, receive, request_id)
@@ -166,12 +168,12 @@ class Gateway:
                 threads = self._scanners if handling.scans else self._handlers
                 return await threads.run(self._handle, request, body, request_id)
         except RequestError as error:
-            refused = json_error(error.status, error.message)
+            refused = _refused(request, error.status, error.message)
             refused.headers.append(("connection", "close"))
             refused.early = self._settings.max_upload_bytes if error.status in _WHILE_SENDING else 0
             return refused
         except UnavailableError as error:  # the temporary folder is full
-            full = json_error(503, str(error))
+            full = _refused(request, 503, str(error))
             full.early = self._settings.max_upload_bytes
             return full
 
@@ -256,6 +258,18 @@ class Gateway:
                     worker=self._worker,
                 )
             )
+
+
+def _refused(request: Request, status: int, message: str) -> ServerResponse:
+    """Return the refusal of a request that the application does not see, as clients of the path's protocol understand it.
+    Iceberg's take a 503 for an unknown outcome, and a 429 for what they may repeat."""
+    if not is_below(request.path, CATALOG):
+        return json_error(status, message)
+    from graveler.api.iceberg.catalog_refusals import refusal  # which few servers load
+
+    refused = refusal(BusyError(message) if status == 503 else ApiError(status, message), "", "")
+    refused.headers["cache-control"] = NO_STORE
+    return response_of(refused, "", request.method)
 
 
 def _compressed(response: Response, operation: str, method: str) -> ServerResponse:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from graveler.api.call import Call
 from graveler.api.errors import bad_request
+from graveler.api.idempotency import request_id
 from graveler.api.staging import require_source
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.model import Commit, Page
@@ -44,9 +45,9 @@ def identifier(namespace: str, name: str) -> Identifier:
 
 
 def commit_info(call: Call) -> CommitInfo:
-    """Return the author of a commit, and the ID under which a repeated request gets its result."""
-    request_id = call.request_key
-    return CommitInfo(author=call.committer, request_id=request_id)
+    """Return the author of a commit, and the ID under which a repeated request gets its result. Cost and refusals as of
+    :func:`graveler.api.idempotency.request_id`."""
+    return CommitInfo(author=call.committer, request_id=request_id(call))
 
 
 def run(call: Call, repository: str, request: Request[T]) -> T:
@@ -72,7 +73,7 @@ def page_of(read: Callable[[str, int], Page[T]], token: str, size: int) -> tuple
         after = bytes.fromhex(token).decode()
     except ValueError:
         raise bad_request(
-            f"pageToken {token[:80]!r} is none that a listing returned; leave it out to begin again"
+            f"pageToken {token[:80]!r} was not returned by a listing; leave it out to start from the beginning"
         ) from None
     if token or size:
         page = read(after, min(size or _PAGE, _PAGE))

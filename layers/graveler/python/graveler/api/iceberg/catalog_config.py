@@ -16,11 +16,12 @@ from graveler.api.queries import Query
 from graveler.api.response import Response, json_response
 from graveler.api.routing import Routes
 from graveler.history.expressions import resolve
+from graveler.lake.committing.request_results import REQUEST_TTL
 from graveler.requests.base import Permission
 
 routes = Routes("catalog")
 
-_CHANGING: Final = (
+_WRITE_ENDPOINTS: Final = (
     "POST /v1/{prefix}/namespaces",
     "DELETE /v1/{prefix}/namespaces/{namespace}",
     "POST /v1/{prefix}/namespaces/{namespace}/properties",
@@ -36,7 +37,7 @@ _CHANGING: Final = (
     "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}",
     "POST /v1/{prefix}/views/rename",
 )
-_READING: Final = (
+_READ_ENDPOINTS: Final = (
     "GET /v1/{prefix}/namespaces",
     "GET /v1/{prefix}/namespaces/{namespace}",
     "HEAD /v1/{prefix}/namespaces/{namespace}",
@@ -50,8 +51,11 @@ _READING: Final = (
 )
 _TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a name of the standard
 _EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
-_SECONDS: Final = 12 * 3600
+_TOKEN_SECONDS: Final = 12 * 3600
 """Seconds for which a token is valid."""
+_KEY_LIFETIME: Final = f"P{REQUEST_TTL // 86_400 - 1}D"
+"""The time for which clients may repeat a request under its key: a day less than its result is kept. Iceberg's own client, from
+1.11 on, sends keys only if the catalog states this time, and then repeats changes whose outcome is unknown."""
 
 
 class ConfigQuery(Query, frozen=True, kw_only=True):
@@ -72,18 +76,24 @@ def get_config(call: Call, query: ConfigQuery) -> Response:
     name, _, ref = query.warehouse.partition("@")
     if not name:
         raise bad_request(
-            "which warehouse? Name a repository, such as 'sales', or a repository and a ref: 'sales@main', 'sales@main~3'"
+            "no warehouse is named; name a repository, such as 'sales', or a repository and a ref: 'sales@main', 'sales@main~3'"
         )
     call.identity.require(Permission.READ, name, "")
     parts = call.lake.repository(name).parts
     resolved = resolve(ref or parts.default_branch, parts.refs, parts.commits)
     endpoints: tuple[str, ...]
     if resolved.branch is not None:
-        prefix, endpoints = f"{name}/{resolved.branch.name}", _READING + _CHANGING
+        prefix, endpoints = f"{name}/{resolved.branch.name}", _READ_ENDPOINTS + _WRITE_ENDPOINTS
     else:
-        prefix, endpoints = f"{name}/{parts.branches.commit(resolved.commit_id).id}", _READING
+        prefix, endpoints = f"{name}/{parts.branches.commit(resolved.commit_id).id}", _READ_ENDPOINTS
     endpoints += offered_access(call, parts.namespace)
-    return json_response({"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints})
+    document = {
+        "defaults": {},
+        "overrides": {"prefix": prefix},
+        "endpoints": endpoints,
+        "idempotency-key-lifetime": _KEY_LIFETIME,
+    }
+    return json_response(document)
 
 
 @routes.post("/v1/oauth/tokens", "getCatalogToken", None, responses={200: None}, raw_body=True, function="write")
@@ -102,10 +112,12 @@ def get_token(call: Call) -> Response:
     if not key_id:
         key_id, secret = _basic(call.headers.get("authorization", "")) or ("", secret)
     try:
-        token = call.access.login(key_id, secret, call.source_ip, _SECONDS)
+        token = call.access.login(key_id, secret, call.source_ip, _TOKEN_SECONDS)
     except AuthenticationError:
-        return _oauth_error(401, "invalid_client", "client_id and client_secret are no access key and its secret")
-    return _token(token.token, _SECONDS)
+        return _oauth_error(
+            401, "invalid_client", "client_id and client_secret are not a valid access key and its secret"
+        )
+    return _token(token.token, _TOKEN_SECONDS)
 
 
 def _exchange(call: Call, token: str) -> Response:
@@ -114,7 +126,7 @@ def _exchange(call: Call, token: str) -> Response:
         identity = call.access.authenticate(f"Bearer {token}", None, call.source_ip)
     except AuthenticationError:
         return _oauth_error(401, "invalid_grant", "subject_token is no valid token; log in again")
-    rest = _SECONDS if identity.expires is None else int(identity.expires - time.time())
+    rest = _TOKEN_SECONDS if identity.expires is None else int(identity.expires - time.time())
     return _token(token, max(0, rest))
 
 

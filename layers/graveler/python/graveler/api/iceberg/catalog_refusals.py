@@ -34,7 +34,7 @@ from graveler.lake.iceberg.catalog_errors import (
 )
 
 _UNKNOWN: Final = (500, "CommitStateUnknownException")
-_TABLE: Final[tuple[tuple[type[GravelerError], int, str], ...]] = (
+_RESPONSES: Final[tuple[tuple[type[GravelerError], int, str], ...]] = (
     # The first matching entry counts, so narrower classes come first.
     (AuthenticationError, 401, "NotAuthorizedException"),
     (NotPermittedError, 403, "ForbiddenException"),
@@ -53,7 +53,7 @@ _TABLE: Final[tuple[tuple[type[GravelerError], int, str], ...]] = (
     (UnavailableError, *_UNKNOWN),
     (CorruptError, 500, "InternalServerError"),
 )
-_RELATIONS: Final = {"table": "NoSuchTableException", "view": "NoSuchViewException"}
+_NO_SUCH_RELATION: Final = {"table": "NoSuchTableException", "view": "NoSuchViewException"}
 _STATUS_TYPES: Final = {
     400: "BadRequestException",
     401: "NotAuthorizedException",
@@ -62,6 +62,7 @@ _STATUS_TYPES: Final = {
     405: "BadRequestException",
     409: "CommitFailedException",
     413: "BadRequestException",
+    422: "UnprocessableEntityException",
     429: "TooManyRequestsException",
     500: "CommitStateUnknownException",
     501: "UnsupportedOperationException",
@@ -75,7 +76,8 @@ def refusal(error: Exception, subject: str, request_id: str) -> Response:
     """Return the response to a failed request of the catalog."""
     if isinstance(error, ApiError):
         words = error.error.detail or error.error.message
-        return _response(error.status, _STATUS_TYPES.get(error.status, "InternalServerError"), words)
+        other = "BadRequestException" if error.status < 500 else "InternalServerError"
+        return _response(error.status, _STATUS_TYPES.get(error.status, other), words)
     if not isinstance(error, GravelerError):
         _log.error("request %s: %s failed unexpectedly", request_id, subject, exc_info=error)
         return _response(*_UNKNOWN, f"unexpected error; see request ID {request_id} in the log")
@@ -90,12 +92,12 @@ def refusal(error: Exception, subject: str, request_id: str) -> Response:
 
 def _status_and_type(error: GravelerError, *, of_view: bool) -> tuple[int, str]:
     if of_view and isinstance(error, InvalidError):
-        return 400, "IllegalArgumentException"  # a view has no files of a client, which would stay after this type
+        return 400, "IllegalArgumentException"  # clients keep their files after this type, but a view has none
     if isinstance(error, RelationNotFoundError):
-        return 404, _RELATIONS[error.kind]
+        return 404, _NO_SUCH_RELATION[error.kind]
     if isinstance(error, RuleError) and error.candidate:
         return _UNKNOWN  # the candidate may still be published, and needs the files then
-    return next(((status, kind) for group, status, kind in _TABLE if isinstance(error, group)), _UNKNOWN)
+    return next(((status, kind) for group, status, kind in _RESPONSES if isinstance(error, group)), _UNKNOWN)
 
 
 def _words(error: GravelerError, *, of_view: bool) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from graveler.api.call import Call
-from graveler.api.errors import bad_request
+from graveler.api.errors import ApiError
 from graveler.api.iceberg.catalog_calls import commit_info, levels, page_of, reader, run
 from graveler.api.queries import Query
 from graveler.api.response import Response, json_response, no_content
@@ -97,7 +97,7 @@ def update_properties(call: Call, repository: str, branch: str, namespace: str, 
     name = levels(namespace)
     both = sorted({*body.removals} & {*body.updates})
     if both:
-        raise bad_request(f"property {both[0]!r} is to be removed and to be set; decide for one of them")
+        raise ApiError(422, f"property {both[0]!r} is to be both removed and set; leave it out of one of them")
     before = reader(call, repository, branch).namespace(name)
     request = iceberg.SetNamespaceProperties(
         branch=branch, namespace=name, removals=body.removals, updates=body.updates, info=commit_info(call)

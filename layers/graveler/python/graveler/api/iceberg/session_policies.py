@@ -15,7 +15,7 @@ _READS: Final = ["s3:GetObject"]
 _WRITES: Final = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
 _KEYS: Final = ["kms:Decrypt", "kms:GenerateDataKey"]
 _ROLE: Final = re.compile(r"arn:(?P<partition>aws[a-z-]{0,20}):iam::[0-9]{12}:role/[\x21-\x7e]{1,512}")
-_WILD: Final = re.compile(r"[*?$]")
+_WILDCARD: Final = re.compile(r"[*?$]")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_+=,.@-]")
 _NAME_CHARS: Final = 64
 
@@ -92,5 +92,5 @@ def _statement(
 
 
 def _literal(text: str) -> str:
-    """Return text in a policy that stands for itself: wildcards and variables are none."""
-    return _WILD.sub(lambda wild: f"${{{wild[0]}}}", text)
+    """Return a text escaped for a policy, so that its wildcards and variables stand for themselves."""
+    return _WILDCARD.sub(lambda wild: f"${{{wild[0]}}}", text)

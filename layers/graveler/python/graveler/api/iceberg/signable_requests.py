@@ -40,10 +40,10 @@ _HEADERS: Final = re.compile(
     r"|user-agent)",
     re.ASCII,
 )
-"""Headers of S3 that change what is read or written in no other place, and give nobody a right."""
+"""Headers of S3 that affect only the object of the request, and grant nobody access."""
 _TRAILER: Final = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 _PAYLOADS: Final = re.compile(rf"[0-9a-f]{{64}}|UNSIGNED-PAYLOAD|{_TRAILER}")
-_SET_BY_US: Final = frozenset(("x-amz-date", "host", "authorization"))
+_OWN_HEADERS: Final = frozenset(("x-amz-date", "host", "authorization"))
 
 
 class SigningRequest(Struct, frozen=True):
@@ -75,7 +75,7 @@ class SignableRequest(Struct, frozen=True):
 
 
 def read_request(request: SigningRequest, endpoint: str | None) -> SignableRequest:
-    """Return a request for S3 at ``endpoint`` (a URL; None: AWS's). A request that creates an object is made to replace none.
+    """Return a request for S3 at ``endpoint`` (a URL; None: AWS's). A request that creates an object gets ``If-None-Match: *``.
     :class:`ForbiddenError` for one that is not known to do only that."""
     method, uri = request.method, request.uri
     try:
@@ -83,7 +83,7 @@ def read_request(request: SigningRequest, endpoint: str | None) -> SignableReque
     except ValueError:
         parts = None
     if parts is None or "#" in uri or not _REGION.fullmatch(request.region):
-        raise _refusal(uri, "its address is none of S3")
+        raise _refusal(uri, "its address is not one of S3")
     bucket, path, key = _object_of(parts.scheme, parts.netloc, parts.path, endpoint, uri)
     query = _query_of(parts.query, uri)
     names = tuple(sorted(name for name, _ in query if name != _OPERATION))
@@ -91,7 +91,7 @@ def read_request(request: SigningRequest, endpoint: str | None) -> SignableReque
     if effect is None:
         raise _refusal(
             uri,
-            f"{method} with the parameters {', '.join(names)[:200] or '(none)'} does more than to read or write one file",
+            f"{method} with the parameters {', '.join(names)[:200] or '(none)'} does more than read or write one file",
         )
     signed = _signed_headers(request.headers, uri)
     if effect == "create":
@@ -104,7 +104,7 @@ def _object_of(scheme: str, host: str, path: str, endpoint: str | None, uri: str
     if endpoint is None:
         match = _AWS_HOST.fullmatch(host) if scheme == "https" else None
         if match is None:
-            raise _refusal(uri, "its address is none of S3")
+            raise _refusal(uri, "its address is not one of S3")
         bucket, base = match["bucket"] or "", ""
     else:
         server = urlsplit(endpoint)
@@ -114,7 +114,7 @@ def _object_of(scheme: str, host: str, path: str, endpoint: str | None, uri: str
         if scheme != server.scheme or (not bucket and host != server.netloc) or not path.startswith(f"{base}/"):
             raise _refusal(uri, f"it is not at {endpoint}")
     if "+" in path or not path.startswith("/"):
-        raise _refusal(uri, "its path is none of an object, or has a '+', which is written %2B")
+        raise _refusal(uri, "its path is not that of an object, or has a '+' (write %2B)")
     segments = path.removeprefix(base).split("/")[1:]
     if not bucket:
         bucket, segments = segments[0], segments[1:]
@@ -147,10 +147,10 @@ def _signed_headers(headers: Mapping[str, Sequence[str]], uri: str) -> dict[str,
     signed: dict[str, str] = {}
     for name, texts in headers.items():
         lower, text = name.lower(), ",".join(texts)
-        if not lower.startswith("x-amz-") or lower in _SET_BY_US:
+        if not lower.startswith("x-amz-") or lower in _OWN_HEADERS:
             continue
         if not _HEADERS.fullmatch(lower) or not _HEADER.fullmatch(text) or lower in signed:
-            raise _refusal(uri, f"header {lower[:80]!r} does more than to read or write one file")
+            raise _refusal(uri, f"header {lower[:80]!r} does more than read or write one file")
         signed[lower] = " ".join(text.split())
     if "x-amz-trailer" in signed:
         signed.setdefault("x-amz-content-sha256", _TRAILER)

@@ -23,9 +23,9 @@ from graveler.requests.base import Permission
 routes = Routes("catalog")
 
 _TABLE_FOLDER: Final = re.compile(r"(?P<folder>tables/[0-9a-v]{20}/[0-9a-v]{20})/.", re.ASCII)
-_REUSABLE: Final = {"cache-control": "private"}
+_CACHEABLE: Final = {"cache-control": "private"}
 """Clients may use the signature of a read again, for half a minute."""
-_ONCE: Final = {"cache-control": "no-store"}
+_NOT_CACHEABLE: Final = {"cache-control": "no-store"}
 
 
 @routes.post(TABLE + "/sign", "signTableRequest", Permission.READ, responses={200: None})
@@ -42,19 +42,19 @@ def sign_table_request(
     except RelationNotFoundError:
         # Its creation may be staged: a writer then writes into the folder of a table that no commit has yet.
         _require_writer(call, opened, branch)
-        return _signed_in_any_folder(call, opened, branch, request, body.region)
+        return _signature_in_any_folder(call, opened, branch, request, body.region)
     document = loaded.document
     folder = folder_of(opened.parts, document["table-uuid"], document["location"])
     if request.address.startswith(f"{folder.location}/"):
         if request.writes:
             _require_writer(call, opened, branch)
-        return _signed(call, opened, branch, request, body.region)
+        return _signature(call, opened, branch, request, body.region)
     if request.writes or not has_outside(catalog.tree, loaded.entry, request.address):
         raise ForbiddenError(
             f"{request.address!r} is no file of table {name} at {branch!r}, whose folder is {folder.location!r}"
         )
     require_source(call, opened, request.address)
-    return _signed(call, opened, branch, request, body.region)
+    return _signature(call, opened, branch, request, body.region)
 
 
 @routes.post("/v1/aws/s3/sign", "signRequest", Permission.READ, responses={200: None})
@@ -65,7 +65,7 @@ def sign_request(call: Call, body: SigningRequest) -> Response:
     request = read_request(body, _endpoint_of(opened))
     if request.writes:
         call.identity.require(Permission.WRITE, opened.repository.name)
-    return _signed_in_any_folder(call, opened, "", request, body.region)
+    return _signature_in_any_folder(call, opened, "", request, body.region)
 
 
 def _endpoint_of(opened: OpenRepository) -> str | None:
@@ -76,8 +76,8 @@ def _endpoint_of(opened: OpenRepository) -> str | None:
 
 
 def _repository_of(call: Call, uri: str) -> OpenRepository:
-    """Return the repository that has the object of a request, as far as its address tells before it is read, if the caller may
-    read it. Cost as :meth:`Neighbours.owners`, and one table read."""
+    """Return the repository in whose storage the address of a request seems to lie; the address is not checked yet. Cost as
+    :meth:`Neighbours.owners`, and one table read. :class:`ForbiddenError` if the caller may read no such repository."""
     host, slash, path = uri.partition("?")[0].partition("://")[2].partition("/")
     path = slash + unquote(path)
     for address in (f"s3:/{path}", f"s3://{host.partition('.s3')[0]}{path}"):
@@ -85,7 +85,7 @@ def _repository_of(call: Call, uri: str) -> OpenRepository:
             if not owner.deleted and call.identity.sees(owner.name):
                 return call.lake.repository(owner.name)
     raise ForbiddenError(
-        f"{uri.partition('?')[0][:200]!r} is in no repository that you may read; ask for its signature there"
+        f"{uri.partition('?')[0][:200]!r} is in no repository that you may read; check the address, or ask for access"
     )
 
 
@@ -99,7 +99,7 @@ def _require_writer(call: Call, opened: OpenRepository, branch: str) -> None:
         )
 
 
-def _signed_in_any_folder(
+def _signature_in_any_folder(
     call: Call, opened: OpenRepository, branch: str, request: SignableRequest, region: str
 ) -> Response:
     """Return the signature of a request for a file in the folder of some table of a repository."""
@@ -109,10 +109,10 @@ def _signed_in_any_folder(
             f"{request.address!r} is no file of a table of repository {opened.repository.name!r}; load the table, and use its "
             "location"
         )
-    return _signed(call, opened, branch, request, region)
+    return _signature(call, opened, branch, request, region)
 
 
-def _signed(call: Call, opened: OpenRepository, branch: str, request: SignableRequest, region: str) -> Response:
+def _signature(call: Call, opened: OpenRepository, branch: str, request: SignableRequest, region: str) -> Response:
     """Return the signature of a request, by the server's own credentials. :class:`UnavailableError` without valid ones."""
     from graveler.storage.objects.s3_clients import credentials_of
     from graveler.storage.objects.s3_signature import S3Signer, target_of
@@ -122,4 +122,4 @@ def _signed(call: Call, opened: OpenRepository, branch: str, request: SignableRe
     headers = S3Signer(keys, region).sign(request.method, target, request.headers)
     call.audit("signed", repository=opened.repository.name, ref=branch, address=request.address)
     signed = {name: [text] for name, text in headers.items() if name != "host"}
-    return json_response({"uri": request.uri, "headers": signed}, 200, _ONCE if request.writes else _REUSABLE)
+    return json_response({"uri": request.uri, "headers": signed}, 200, _NOT_CACHEABLE if request.writes else _CACHEABLE)

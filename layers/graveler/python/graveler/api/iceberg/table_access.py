@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 DELEGATION_HEADER: Final = "x-iceberg-access-delegation"
 _S3: Final = "s3://"
-_VENDED: Final = "vended-credentials"
-_SIGNED: Final = "remote-signing"
-_LEFT_OUT: Final = "graveler-not-covered"
+_VENDED_CREDENTIALS: Final = "vended-credentials"
+_REMOTE_SIGNING: Final = "remote-signing"
+_NOT_COVERED: Final = "graveler-not-covered"
 """The key of a table's configuration that says which of its files its credentials do not open, and why."""
-_SOURCES_READ: Final = 10_000
-"""Links of files outside of a table's folder that are read to know their folders."""
+_MAX_SOURCE_LINKS: Final = 10_000
+"""The most links of files outside of a table's folder that are read to find their folders."""
 
 _log = logging.getLogger("graveler.api")
 
@@ -59,13 +59,14 @@ class TableAccess(Struct, frozen=True):
 
 class TableFiles(Struct, frozen=True):
     """A table, as far as access to its files depends on it: its name, UUID and location; its entry at a commit that ``catalog``
-    reads, unless it is only to be created."""
+    reads, or the ``claim`` to it while its creation is staged."""
 
     name: Identifier
     uuid: str
     location: str
     entry: ObjectEntry | None = None
     catalog: CatalogReader | None = None
+    claim: str = ""
 
 
 def offered_access(call: Call, namespace: str) -> tuple[str, ...]:
@@ -88,22 +89,22 @@ def access_to(call: Call, opened: OpenRepository, branch: str, table: TableFiles
     if settings is None:
         return TableAccess()
     config = _location_of_s3(settings)
-    ways = {way.strip().lower() for way in call.headers.get(DELEGATION_HEADER, _VENDED).split(",")}
-    if _VENDED in ways and call.settings.table_role:
-        return _vended(call, opened, branch, table, config)
-    if _SIGNED in ways and call.settings.presigned:
-        return TableAccess(config | _signing(opened.repository.name, branch, table.name))
+    ways = {way.strip().lower() for way in call.headers.get(DELEGATION_HEADER, _VENDED_CREDENTIALS).split(",")}
+    if _VENDED_CREDENTIALS in ways and call.settings.table_role:
+        return _access_by_credentials(call, opened, branch, table, config)
+    if _REMOTE_SIGNING in ways and call.settings.presigned:
+        return TableAccess(config | _signing_settings(opened.repository.name, branch, table.name))
     return TableAccess(config)
 
 
 def access_after(call: Call, opened: OpenRepository, branch: str, table: TableFiles) -> TableAccess:
-    """Return :func:`access_to` a table that was changed, which no failure of this may hide: then the client gets no credentials,
-    but the reason."""
+    """Return the result of :func:`access_to` for a table that was just changed. An error must not make the change look refused,
+    so it is logged, and the client gets its text instead of credentials."""
     try:
         return access_to(call, opened, branch, table)
     except GravelerError as error:
         _log.error("request %s: no access to table %s: %s", call.request_id, table.name, error)
-        return TableAccess({_LEFT_OUT: f"{table.location}/: {error}"})
+        return TableAccess({_NOT_COVERED: f"{table.location}/: {error}"})
 
 
 def may_write(call: Call, opened: OpenRepository, ref: str) -> bool:
@@ -154,8 +155,8 @@ def _location_of_s3(settings: "S3Settings") -> dict[str, str]:
     return config
 
 
-def _signing(repository: str, branch: str, table: Identifier) -> dict[str, str]:
-    """Return what makes clients let this server sign. They send that to the address of the catalog that they know."""
+def _signing_settings(repository: str, branch: str, table: Identifier) -> dict[str, str]:
+    """Return the settings that make clients ask this server for signatures. The endpoint is relative to the catalog's address."""
     endpoint = f"{_path_of(repository, branch, table)}/sign"
     return {
         "s3.remote-signing-enabled": "true",
@@ -170,7 +171,9 @@ def _path_of(repository: str, branch: str, table: Identifier) -> str:
     return f"v1/{repository}/{branch}/namespaces/{namespace}/tables/{name}"
 
 
-def _vended(call: Call, opened: OpenRepository, branch: str, table: TableFiles, config: dict[str, str]) -> TableAccess:
+def _access_by_credentials(
+    call: Call, opened: OpenRepository, branch: str, table: TableFiles, config: dict[str, str]
+) -> TableAccess:
     from graveler.api.iceberg.table_sessions import session_for
     from graveler.storage.role_sessions import MAX_POLICY, PolicyTooLargeError
 
@@ -193,10 +196,11 @@ def _vended(call: Call, opened: OpenRepository, branch: str, table: TableFiles, 
         "s3.secret-access-key": session.keys.secret_key,
         "s3.session-token": session.keys.token,
         "s3.session-token-expires-at-ms": str(int(ends * 1000)),
-        "client.refresh-credentials-endpoint": f"{_path_of(opened.repository.name, branch, table.name)}/credentials",
+        "client.refresh-credentials-endpoint": f"{_path_of(opened.repository.name, branch, table.name)}/credentials"
+        + (f"?claim={table.claim}" if table.claim else ""),
     }
     if left_out:
-        secrets[_LEFT_OUT] = "; ".join(left_out)
+        secrets[_NOT_COVERED] = "; ".join(left_out)
     call.audit(
         "credentials", repository=opened.repository.name, ref=branch, path=str(table.name), address=folder.location
     )
@@ -211,8 +215,8 @@ def _sources(call: Call, opened: OpenRepository, table: TableFiles) -> tuple[tup
     folders: set[str] = set()
     left_out: list[str] = []
     for count, address in enumerate(outside_addresses(opened.parts, table.catalog.tree, table.entry)):
-        if count == _SOURCES_READ:
-            left_out.append(f"files outside of the table's folder behind the first {_SOURCES_READ:,}")
+        if count == _MAX_SOURCE_LINKS:
+            left_out.append(f"files outside of the table's folder behind the first {_MAX_SOURCE_LINKS:,}")
             break
         folders.add(f"{address.rpartition('/')[0]}/")
     readable: list[S3Folder] = []

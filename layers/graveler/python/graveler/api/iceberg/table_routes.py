@@ -4,29 +4,43 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from graveler.api.call import Call
 from graveler.api.compression import NO_STORE
 from graveler.api.errors import bad_request
-from graveler.api.iceberg.catalog_calls import NamedRelation, commit_info, identifier, levels, page_of, reader, run
+from graveler.api.iceberg.catalog_calls import commit_info, identifier, reader, run
 from graveler.api.iceberg.namespace_routes import NAMESPACE, PagesQuery
+from graveler.api.iceberg.relation_calls import (
+    Changes,
+    Renaming,
+    drop_relation,
+    expect_same_name,
+    list_relations,
+    rename_relation,
+)
 from graveler.api.iceberg.table_access import TableAccess, TableFiles, access_after, access_to
 from graveler.api.queries import Query
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
+from graveler.history.commits import is_commit_id
+from graveler.lake.iceberg.catalog_errors import RelationNotFoundError
 from graveler.lake.iceberg.catalog_reader import CatalogReader, LoadedRelation
+from graveler.lake.iceberg.staged_tables import Staging, claim_to, claimed_table
 from graveler.lake.iceberg.table_creation import staged_table
+from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit
 from graveler.requests import iceberg
 from graveler.requests.base import Permission
 from graveler.requests.iceberg import Identifier, TableChange
+from graveler.table_format.plain_documents import Document
+from graveler.table_format.row_id_blocks import with_own_row_ids
 
 routes = Routes("catalog")
 
 TABLES: Final = NAMESPACE + "/tables"
 TABLE: Final = TABLES + "/{table}"
-_PRIVATE: Final = {"cache-control": NO_STORE}
+_NOT_CACHEABLE: Final = {"cache-control": NO_STORE}
 
 
 class TableQuery(Query, frozen=True, kw_only=True):
@@ -39,6 +53,12 @@ class DropQuery(Query, frozen=True, kw_only=True, rename="camel"):
     """The wish to remove the data of a dropped table, too: it is removed in any case, once no retained commit has it."""
 
     purge_requested: bool = False
+
+
+class CredentialsQuery(Query, frozen=True, kw_only=True):
+    """The claim to a table whose creation is staged; the server put it into the address that the client calls."""
+
+    claim: str = ""
 
 
 class TableDefinition(Struct, frozen=True, rename="kebab", omit_defaults=True):
@@ -71,35 +91,16 @@ class RegisteredTable(Struct, frozen=True, rename="kebab"):
     overwrite: bool = False
 
 
-class Renaming(Struct, frozen=True):
-    """A table or a view to rename."""
-
-    source: NamedRelation
-    destination: NamedRelation
-
-
-class Changes(Struct, frozen=True):
-    """Changes of one table."""
-
-    requirements: tuple[dict[str, Any], ...] = ()
-    updates: tuple[dict[str, Any], ...] = ()
-    identifier: NamedRelation | None = None
-
-
 class Transaction(Struct, frozen=True, rename="kebab"):
     """Changes of several tables, which happen together."""
 
-    table_changes: tuple[Changes, ...] = field(default=())
+    table_changes: tuple[Changes, ...]
 
 
 @routes.get(TABLES, "listTables", Permission.READ, responses={200: None})
 def list_tables(call: Call, repository: str, branch: str, namespace: str, query: PagesQuery) -> Response:
     """List the tables of a namespace."""
-    catalog, name = reader(call, repository, branch), levels(namespace)
-    tables, token = page_of(
-        lambda after, amount: catalog.relations(name, "table", after, amount), query.page_token, query.page_size
-    )
-    return json_response({"identifiers": tables} | ({"next-page-token": token} if token else {}))
+    return list_relations(call, repository, branch, namespace, query, "table")
 
 
 @routes.post(TABLES, "createTable", iceberg.CreateTable, responses={200: None})
@@ -109,10 +110,12 @@ def create_table(call: Call, repository: str, branch: str, namespace: str, body:
     if body.stage_create:
         opened = call.lake.repository(repository)
         document = staged_table(opened.parts, branch, table, body.document())
-        staged = TableFiles(table, document["table-uuid"], document["location"])
+        uuid = document["table-uuid"]
+        claim = claim_to(opened.parts, _staging(call, branch, table), uuid)
+        staged = TableFiles(table, uuid, document["location"], claim=claim)
         return _response({"metadata": document}, access_to(call, opened, branch, staged))
     request = iceberg.CreateTable(branch=branch, table=table, definition=body.document(), info=commit_info(call))
-    return _loaded(call, repository, branch, table, run(call, repository, request))
+    return _table_response(call, repository, branch, table, run(call, repository, request))
 
 
 @routes.post(NAMESPACE + "/register", "registerTable", iceberg.RegisterTable, responses={200: None})
@@ -122,7 +125,7 @@ def register_table(call: Call, repository: str, branch: str, namespace: str, bod
     request = iceberg.RegisterTable(
         branch=branch, table=table, location=body.metadata_location, overwrite=body.overwrite, info=commit_info(call)
     )
-    return _loaded(call, repository, branch, table, run(call, repository, request))
+    return _table_response(call, repository, branch, table, run(call, repository, request))
 
 
 @routes.get(TABLE, "loadTable", Permission.READ, responses={200: None, 304: None})
@@ -131,22 +134,36 @@ def load_table(call: Call, repository: str, branch: str, namespace: str, table: 
     opened = call.lake.repository(repository)
     catalog = CatalogReader(opened.parts, branch)
     loaded = catalog.load(identifier(namespace, table))
-    access = access_to(call, opened, branch, _files(loaded, catalog))
+    access = access_to(call, opened, branch, _table_files(loaded, catalog))
     etag = _etag(loaded, f"{query.snapshots}{access.stamp}")
     if call.headers.get("if-none-match", "") in (etag, f"W/{etag}"):
         return no_content({"etag": etag}, 304)
-    document = loaded.document if query.snapshots == "all" else _with_snapshots_of_refs(loaded.document)
+    document = _client_metadata(loaded, opened.parts, branch)
+    if query.snapshots == "refs":
+        document = _with_snapshots_of_refs(document)
     return _response({"metadata-location": loaded.location, "metadata": document}, access, etag)
 
 
 @routes.get(TABLE + "/credentials", "loadCredentials", Permission.READ, responses={200: None})
-def load_credentials(call: Call, repository: str, branch: str, namespace: str, table: str) -> Response:
+def load_credentials(
+    call: Call, repository: str, branch: str, namespace: str, table: str, query: CredentialsQuery
+) -> Response:
     """Return credentials for the files of a table, as those of a loaded one; none where clients have their own."""
     opened = call.lake.repository(repository)
-    catalog = CatalogReader(opened.parts, branch)
-    loaded = catalog.load(identifier(namespace, table))
-    access = access_to(call, opened, branch, _files(loaded, catalog))
-    return json_response({"storage-credentials": access.credentials}, 200, _PRIVATE)
+    catalog, name = CatalogReader(opened.parts, branch), identifier(namespace, table)
+    try:
+        files = _table_files(catalog.load(name), catalog)
+    except RelationNotFoundError:
+        if not query.claim:
+            raise
+        call.identity.require(Permission.WRITE, repository, branch)
+        staged = claimed_table(opened.parts, _staging(call, branch, name), query.claim)
+        if staged is None:
+            raise
+        uuid, folder = staged
+        files = TableFiles(name, uuid, folder.location, claim=query.claim)
+    access = access_to(call, opened, branch, files)
+    return json_response({"storage-credentials": access.credentials}, 200, _NOT_CACHEABLE)
 
 
 @routes.route("HEAD", TABLE, "tableExists", Permission.READ, responses={204: None})
@@ -160,10 +177,9 @@ def table_exists(call: Call, repository: str, branch: str, namespace: str, table
 def update_table(call: Call, repository: str, branch: str, namespace: str, table: str, body: Changes) -> Response:
     """Commit changes of a table, or create it."""
     name = identifier(namespace, table)
-    if body.identifier is not None and body.identifier.identifier() != name:
-        raise bad_request(f"the path names table {name}, and the body {body.identifier.identifier()}")
+    expect_same_name(body, name, "table")
     commit = _commit(call, repository, branch, [TableChange(name, body.requirements, body.updates)])
-    return _loaded(call, repository, branch, name, commit)
+    return _table_response(call, repository, branch, name, commit)
 
 
 @routes.post(
@@ -185,22 +201,13 @@ def commit_transaction(call: Call, repository: str, branch: str, body: Transacti
 def drop_table(call: Call, repository: str, branch: str, namespace: str, table: str, query: DropQuery) -> Response:
     """Drop a table. A purge needs nothing more: the collector removes bytes that no retained commit has."""
     del query
-    request = iceberg.DropRelation(branch=branch, relation=identifier(namespace, table), info=commit_info(call))
-    run(call, repository, request)
-    return no_content()
+    return drop_relation(call, repository, branch, identifier(namespace, table), "table")
 
 
 @routes.post("/v1/{repository}/{branch}/tables/rename", "renameTable", iceberg.RenameRelation, responses={204: None})
 def rename_table(call: Call, repository: str, branch: str, body: Renaming) -> Response:
     """Rename a table."""
-    request = iceberg.RenameRelation(
-        branch=branch,
-        relation=body.source.identifier(),
-        destination=body.destination.identifier(),
-        info=commit_info(call),
-    )
-    run(call, repository, request)
-    return no_content()
+    return rename_relation(call, repository, branch, body, "table")
 
 
 @routes.post(TABLE + "/metrics", "reportMetrics", Permission.READ, responses={204: None}, raw_body=True)
@@ -214,19 +221,31 @@ def _commit(call: Call, repository: str, branch: str, changes: Sequence[TableCha
     return run(call, repository, iceberg.CommitTables(branch=branch, tables=tuple(changes), info=commit_info(call)))
 
 
-def _loaded(call: Call, repository: str, branch: str, table: Identifier, commit: Commit) -> Response:
+def _table_response(call: Call, repository: str, branch: str, table: Identifier, commit: Commit) -> Response:
     """Return the response with a table as it is at a commit."""
     opened = call.lake.repository(repository)
     catalog = CatalogReader(opened.parts, branch, commit)
     loaded = catalog.load(table)
-    access = access_after(call, opened, branch, _files(loaded, catalog))
-    body = {"metadata-location": loaded.location, "metadata": loaded.document}
+    access = access_after(call, opened, branch, _table_files(loaded, catalog))
+    body = {"metadata-location": loaded.location, "metadata": _client_metadata(loaded, opened.parts, branch)}
     return _response(body, access, _etag(loaded, f"all{access.stamp}"))
 
 
-def _files(loaded: LoadedRelation, catalog: CatalogReader) -> TableFiles:
+def _client_metadata(loaded: LoadedRelation, parts: RepositoryParts, ref: str) -> Document:
+    """Return a table's metadata for a client: on a branch, writers number their rows in a block of its own."""
+    if is_commit_id(ref):
+        return loaded.document
+    return with_own_row_ids(loaded.document, ref, parts.default_branch)
+
+
+def _table_files(loaded: LoadedRelation, catalog: CatalogReader) -> TableFiles:
     document = loaded.document
     return TableFiles(loaded.identifier, document["table-uuid"], document["location"], loaded.entry, catalog)
+
+
+def _staging(call: Call, branch: str, table: Identifier) -> Staging:
+    identity = call.identity
+    return Staging(branch, table, (identity.key_id, identity.name, identity.principal))
 
 
 def _response(body: dict[str, Any], access: TableAccess, etag: str = "") -> Response:
@@ -235,14 +254,14 @@ def _response(body: dict[str, Any], access: TableAccess, etag: str = "") -> Resp
     if not access.credentials:
         return json_response({**body, "config": access.config}, 200, headers)
     body |= {"config": access.config, "storage-credentials": access.credentials}
-    return json_response(body, 200, headers | _PRIVATE)
+    return json_response(body, 200, headers | _NOT_CACHEABLE)
 
 
 def _etag(loaded: LoadedRelation, snapshots: str) -> str:
     return f'"{sha256(f"{loaded.location} {snapshots}".encode()).hexdigest()[:32]}"'
 
 
-def _with_snapshots_of_refs(document: dict[str, Any]) -> dict[str, Any]:
+def _with_snapshots_of_refs(document: Document) -> Document:
     """Return the metadata with those snapshots only that a branch or a tag of the table names."""
     ids = {ref["snapshot-id"] for ref in document.get("refs", {}).values()} | {document.get("current-snapshot-id")}
     snapshots = [snapshot for snapshot in document.get("snapshots", ()) if snapshot["snapshot-id"] in ids]

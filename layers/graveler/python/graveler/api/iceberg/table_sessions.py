@@ -13,11 +13,11 @@ from graveler.api.iceberg.session_policies import TableRights, partition_of, pol
 from graveler.storage.role_sessions import MAX_SECONDS, MIN_SECONDS, RoleSession, assume_role
 from graveler.system.forks import new_lock
 
-_MOST: Final = 1_000
+_MAX_SESSIONS: Final = 1_000
 """Sessions that a process has, some 2 KB each."""
 
 
-class _Fresh(Struct, frozen=True):
+class _ReusableSession(Struct, frozen=True):
     """A session that is handed out until ``renewal`` (Unix seconds)."""
 
     session: RoleSession
@@ -31,12 +31,12 @@ class TableSessions:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._lock = new_lock()
         self._clock = clock
-        self._sessions: OrderedDict[tuple[str, str, str], _Fresh] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str, str, str], _ReusableSession] = OrderedDict()
 
     def session_for(self, role: str, caller: Identity, rights: TableRights, region: str) -> RoleSession:
-        """Return a session with these rights, for an hour at most, and not for longer than they last. A session of AWS's lasts
-        for a quarter of an hour at least: where that is too long, its policy ends. One request to STS, unless there is a session
-        whose first half is not over. Errors as :func:`graveler.storage.role_sessions.assume_role`."""
+        """Return a session with these rights, for an hour at most, and not for longer than they last. AWS's sessions last
+        at least a quarter of an hour; for rights that end sooner, the policy ends then. One request to STS, unless there is a
+        session whose first half is not over. Errors as :func:`graveler.storage.role_sessions.assume_role`."""
         now = self._clock()
         seconds = MAX_SECONDS if rights.ends is None else min(MAX_SECONDS, int(rights.ends - now))
         if seconds >= MIN_SECONDS:
@@ -46,15 +46,19 @@ class TableSessions:
         policy = policy_of(rights, partition_of(role))
         name = role, policy, session_name(caller)
         with self._lock:
-            fresh = self._sessions.get(name)
-            if fresh is not None and now < fresh.renewal and (caller.expires is None or fresh.session.ends <= end + 1):
+            reusable = self._sessions.get(name)
+            if (
+                reusable is not None
+                and now < reusable.renewal
+                and (caller.expires is None or reusable.session.ends <= end + 1)
+            ):
                 self._sessions.move_to_end(name)
-                return fresh.session
+                return reusable.session
         session = assume_role(role, name[2], policy, seconds, region)
         session = replace(session, ends=min(session.ends, end))
         with self._lock:
-            self._sessions[name] = _Fresh(session, now + (session.ends - now) / 2)
-            while len(self._sessions) > _MOST:
+            self._sessions[name] = _ReusableSession(session, now + (session.ends - now) / 2)
+            while len(self._sessions) > _MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         return session
 

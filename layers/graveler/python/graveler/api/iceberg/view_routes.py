@@ -5,10 +5,16 @@ from typing import Any, Final
 from msgspec import Struct
 
 from graveler.api.call import Call
-from graveler.api.errors import bad_request
-from graveler.api.iceberg.catalog_calls import commit_info, identifier, levels, page_of, reader, run
+from graveler.api.iceberg.catalog_calls import commit_info, identifier, reader, run
 from graveler.api.iceberg.namespace_routes import NAMESPACE, PagesQuery
-from graveler.api.iceberg.table_routes import Changes, Renaming
+from graveler.api.iceberg.relation_calls import (
+    Changes,
+    Renaming,
+    drop_relation,
+    expect_same_name,
+    list_relations,
+    rename_relation,
+)
 from graveler.api.response import Response, json_response, no_content
 from graveler.api.routing import Routes
 from graveler.model import Commit
@@ -46,11 +52,7 @@ class RegisteredView(Struct, frozen=True, rename="kebab"):
 @routes.get(VIEWS, "listViews", Permission.READ, responses={200: None})
 def list_views(call: Call, repository: str, branch: str, namespace: str, query: PagesQuery) -> Response:
     """List the views of a namespace."""
-    catalog, name = reader(call, repository, branch), levels(namespace)
-    views, token = page_of(
-        lambda after, amount: catalog.relations(name, "view", after, amount), query.page_token, query.page_size
-    )
-    return json_response({"identifiers": views} | ({"next-page-token": token} if token else {}))
+    return list_relations(call, repository, branch, namespace, query, "view")
 
 
 @routes.post(VIEWS, "createView", iceberg.CreateView, responses={200: None})
@@ -58,7 +60,7 @@ def create_view(call: Call, repository: str, branch: str, namespace: str, body: 
     """Create a view."""
     view = identifier(namespace, body.name)
     request = iceberg.CreateView(branch=branch, view=view, definition=body.document(), info=commit_info(call))
-    return _loaded(call, repository, branch, view, run(call, repository, request))
+    return _view_response(call, repository, branch, view, run(call, repository, request))
 
 
 @routes.post(NAMESPACE + "/register-view", "registerView", iceberg.RegisterView, responses={200: None})
@@ -66,13 +68,13 @@ def register_view(call: Call, repository: str, branch: str, namespace: str, body
     """Give a name to a view whose metadata exists."""
     view = identifier(namespace, body.name)
     request = iceberg.RegisterView(branch=branch, view=view, location=body.metadata_location, info=commit_info(call))
-    return _loaded(call, repository, branch, view, run(call, repository, request))
+    return _view_response(call, repository, branch, view, run(call, repository, request))
 
 
 @routes.get(VIEW, "loadView", Permission.READ, responses={200: None})
 def load_view(call: Call, repository: str, branch: str, namespace: str, view: str) -> Response:
     """Return the metadata of a view."""
-    return _loaded(call, repository, branch, identifier(namespace, view))
+    return _view_response(call, repository, branch, identifier(namespace, view))
 
 
 @routes.route("HEAD", VIEW, "viewExists", Permission.READ, responses={204: None})
@@ -86,40 +88,28 @@ def view_exists(call: Call, repository: str, branch: str, namespace: str, view: 
 def replace_view(call: Call, repository: str, branch: str, namespace: str, view: str, body: Changes) -> Response:
     """Commit changes of a view."""
     name = identifier(namespace, view)
-    if body.identifier is not None and body.identifier.identifier() != name:
-        raise bad_request(f"the path names view {name}, and the body {body.identifier.identifier()}")
+    expect_same_name(body, name, "view")
     request = iceberg.ReplaceView(
         branch=branch, view=name, requirements=body.requirements, updates=body.updates, info=commit_info(call)
     )
-    return _loaded(call, repository, branch, name, run(call, repository, request))
+    return _view_response(call, repository, branch, name, run(call, repository, request))
 
 
 @routes.delete(VIEW, "dropView", iceberg.DropRelation, responses={204: None})
 def drop_view(call: Call, repository: str, branch: str, namespace: str, view: str) -> Response:
     """Drop a view."""
-    run(
-        call,
-        repository,
-        iceberg.DropRelation(branch=branch, relation=identifier(namespace, view), kind="view", info=commit_info(call)),
-    )
-    return no_content()
+    return drop_relation(call, repository, branch, identifier(namespace, view), "view")
 
 
 @routes.post("/v1/{repository}/{branch}/views/rename", "renameView", iceberg.RenameRelation, responses={204: None})
 def rename_view(call: Call, repository: str, branch: str, body: Renaming) -> Response:
     """Rename a view."""
-    request = iceberg.RenameRelation(
-        branch=branch,
-        relation=body.source.identifier(),
-        destination=body.destination.identifier(),
-        kind="view",
-        info=commit_info(call),
-    )
-    run(call, repository, request)
-    return no_content()
+    return rename_relation(call, repository, branch, body, "view")
 
 
-def _loaded(call: Call, repository: str, branch: str, view: Identifier, commit: Commit | None = None) -> Response:
+def _view_response(
+    call: Call, repository: str, branch: str, view: Identifier, commit: Commit | None = None
+) -> Response:
     """Return the response with a view as it is at a commit, or now."""
     loaded = reader(call, repository, branch, commit).load(view, "view")
     return json_response({"metadata-location": loaded.location, "metadata": loaded.document, "config": {}})

@@ -46,7 +46,7 @@ def list_(
 
     \b
     JSON: a line {name, uuid, snapshot_id, path, changed} for each;
-      snapshot_id is null for a table without rows so far.
+      snapshot_id is null for a table without a snapshot.
     """
     screen = output(as_json=as_json)
     for table in _tables(lake, ref).list(namespace):
@@ -158,7 +158,7 @@ def expire(
     ref: Branch,
     name: Name,
     older_than: Annotated[
-        str, typer.Option("--older-than", metavar="TIME", help="Those from before it, as 2026-11-20 or 7d (ago).")
+        str, typer.Option("--older-than", metavar="TIME", help="Remove those older than TIME: 2026-11-20, or 7d (ago).")
     ] = "",
     keep_last: Annotated[
         int | None,
@@ -172,9 +172,10 @@ def expire(
 ) -> None:
     """Remove old snapshots from an Iceberg table's metadata, in one commit of the branch.
 
-    Without options, the table's properties history.expire.max-snapshot-age-ms and history.expire.min-snapshots-to-keep say which
-    ones: by default those older than five days, but the last one. What a branch or a tag of the table needs stays. Earlier
-    commits of the repository keep their snapshots; garbage collection removes files once no retained commit has them.
+    Without options, the table's properties history.expire.max-snapshot-age-ms and history.expire.min-snapshots-to-keep decide: by
+    default, all snapshots older than five days except the last one are removed. Snapshots that a branch or a tag of the table
+    needs stay. Earlier commits of the repository keep their snapshots; garbage collection removes files once no retained commit
+    has them.
 
     \b
     Examples:
@@ -185,7 +186,8 @@ def expire(
     \b
     JSON: one document {snapshots, refs, commit, dry_run}: the snapshots as in
       the table's metadata, refs the names of expired branches and tags of the
-      table, commit as in `commit`, null if nothing has expired.
+      table, commit as in `commit`, null for a dry run or if nothing has
+      expired.
     """
     limit = parse_moment("--older-than", older_than) if older_than else None
     expiry = _tables(lake, ref).expire(name, older_than=limit, keep_last=keep_last, dry_run=dry_run)
@@ -196,24 +198,25 @@ def expire(
         "commit": None if expiry.commit is None else commit_json(expiry.commit),
         "dry_run": dry_run,
     }
-    screen.answer(document, *_expiry_lines(screen, expiry, dry_run=dry_run))
+    screen.answer(document, *_expiry_lines(screen, expiry))
 
 
 @app.command("rewrite-location")
 def rewrite_location(
     ref: Branch,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables, as shop.orders; all without one.")
+        list[str] | None,
+        typer.Argument(metavar="[TABLE]...", help="Tables and views, as shop.orders; all without one."),
     ] = None,
     lake: LakeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Rewrite the locations in a branch's Iceberg tables after the lake was moved to another folder, bucket or prefix.
 
-    Metadata and manifests of tables hold absolute locations, so a lake that was moved refuses its tables until then. One commit
-    of the branch has all tables. Snapshots and data files stay as they are, and so do earlier commits, whose tables can be read
-    only at the place before. Nothing happens where locations are right. Run it where the lake itself is opened, not through a
-    server.
+    Metadata and manifests of tables hold absolute locations, so the tables of a lake that was moved cannot be loaded until their
+    locations are rewritten. One commit of the branch rewrites all of its tables and views. Snapshots and data files do not
+    change, nor do earlier commits: their tables can be read only at the former location. Tables whose locations are right stay
+    as they are. Run it where the lake itself is opened, not through a server.
 
     \b
     Examples:
@@ -221,40 +224,43 @@ def rewrite_location(
       graveler table rewrite-location lakefs://quickstart/main shop.orders
 
     \b
-    JSON: one document {tables, commit}: the names of the tables that were
-      rewritten, and commit as in `commit`; null if there are none.
+    JSON: one document {tables, views, commit}: the names of the tables and
+      views that were rewritten, and commit as in `commit`; null if there
+      are none.
     """
     from graveler.sdk.iceberg_tables import Tables  # not for the help
 
     uri = parse_ref(ref)
     own_tables = Tables(open_own_lake(lake).repository(uri.repository), uri.ref, user_name())
     rewritten = own_tables.rewrite_locations(*names or ())
-    tables = [str(table) for table in rewritten.tables]
+    tables, views = ([str(name) for name in names] for names in (rewritten.tables, rewritten.views))
     screen = output(as_json=as_json)
-    if not tables:
-        screen.answer({"tables": [], "commit": None}, "all locations are right")
+    if not tables and not views:
+        screen.answer({"tables": [], "views": [], "commit": None}, "all locations are right")
         return
     commit = rewritten.commit
+    counted = " and ".join(count(len(names), kind) for names, kind in ((tables, "table"), (views, "view")) if names)
     screen.answer(
-        {"tables": tables, "commit": commit_json(commit)},
-        f"rewrote {count(len(tables), 'table')}: {screen.paint(commit.id[:SHORT], 'yellow')} "
-        f"{screen.safe(first_line(commit.message))}",
+        {"tables": tables, "views": views, "commit": commit_json(commit)},
+        f"rewrote {counted}: {screen.paint(commit.id[:SHORT], 'yellow')} {screen.safe(first_line(commit.message))}",
     )
 
 
-def _expiry_lines(screen: Screen, expiry: "Expiry", *, dry_run: bool) -> Iterator[str]:
+def _expiry_lines(screen: Screen, expiry: "Expiry") -> Iterator[str]:
     if not expiry.snapshots and not expiry.refs:
         yield "nothing has expired"
         return
     for snapshot in expiry.snapshots:
-        yield f"{screen.paint(moment(snapshot['timestamp-ms'] // 1_000), 'dim')}  snapshot {_snapshot_text(snapshot)}"
+        when = screen.paint(moment(snapshot["timestamp-ms"] // 1_000), "dim")
+        yield f"{when}  snapshot {screen.safe(_snapshot_text(snapshot))}"
     for name in expiry.refs:
         yield f"branch or tag {screen.safe(name)} of the table"
     amount = count(len(expiry.snapshots), "snapshot")
-    if expiry.commit is None:
-        yield f"would remove {amount}" if dry_run else f"removed {amount}"
-    else:
-        yield f"removed {amount}: {screen.paint(expiry.commit.id[:SHORT], 'yellow')} {first_line(expiry.commit.message)}"
+    if expiry.commit is None:  # a dry run
+        yield f"would remove {amount}"
+        return
+    commit_id = screen.paint(expiry.commit.id[:SHORT], "yellow")
+    yield f"removed {amount}: {commit_id} {screen.safe(first_line(expiry.commit.message))}"
 
 
 _TOTALS = {"rows": "records", "files": "data-files", "delete_files": "delete-files", "size": "files-size"}
@@ -295,12 +301,12 @@ def _version_lines(screen: Screen, version: "TableVersion") -> Iterator[str]:
     head = screen.paint(commit.id[:SHORT], "yellow")
     yield f"{head}  {screen.paint(moment(commit.created), 'dim')}  {screen.safe(first_line(commit.message))}".rstrip()
     for snapshot in version.snapshots:
-        yield f"    snapshot {_snapshot_text(snapshot)}"
+        yield f"    snapshot {screen.safe(_snapshot_text(snapshot))}"
 
 
 def _snapshot_text(snapshot: dict[str, Any]) -> str:
     summary = snapshot.get("summary") or {}
-    rows = [f"{sign}{summary[name]} rows" for sign, name in _ROWS if int(summary.get(name, 0))]
+    rows = [f"{sign}{count(int(summary[name]), 'row')}" for sign, name in _ROWS if int(summary.get(name, 0))]
     return " ".join([str(snapshot["snapshot-id"]), str(summary.get("operation", "")), *rows]).rstrip()
 
 

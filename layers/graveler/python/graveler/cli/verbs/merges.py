@@ -351,8 +351,8 @@ def parse_strategies(
     default = MergeStrategy.NONE
     pairs: list[tuple[str, MergeStrategy]] = []
     for text in strategies or ():
-        name, _, winner = text.rpartition("=")
-        if winner not in _WINNERS:
+        name, separator, winner = text.rpartition("=")
+        if winner not in _WINNERS or (separator and not name):
             raise InvalidError(
                 f"--strategy {text!r} is none of source-wins, dest-wins, TABLE=source-wins, TABLE=dest-wins"
             )

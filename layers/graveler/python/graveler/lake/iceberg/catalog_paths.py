@@ -12,8 +12,9 @@ named by its first name and the first 8 digits of its UUID, so that a rename lea
 made anew under the name shares none of them. All of it has one beginning, by which every other verb knows what it may not
 change (:mod:`graveler.values.reserved_paths`).
 
-A level or a name is any text of 1 to 255 bytes without control characters. In keys, ``%`` and ``/`` are percent-encoded, and so
-is a dot that it begins with.
+A level or a name is any text of 1 to 255 bytes without control characters, except ``.`` and ``..``, which many clients resolve as
+steps of a path. An entry's key has 1,024 bytes at most. In keys, ``%`` and ``/`` are percent-encoded, and so is a dot that a name
+begins with.
 """
 
 from collections.abc import Sequence
@@ -36,13 +37,15 @@ _ROOM: Final = 400
 def namespace_key(namespace: Sequence[str]) -> bytes:
     """Return the key of a namespace. :class:`InvalidError` for a name that cannot be one."""
     *above, last = _encoded("namespace", namespace)
-    return RESERVED + "".join(f"{level}/" for level in above).encode() + f"{last}{NAMESPACE}".encode()
+    key = RESERVED + "".join(f"{level}/" for level in above).encode() + f"{last}{NAMESPACE}".encode()
+    return _fitting("namespace", namespace, key)
 
 
 def relation_key(relation: Identifier, kind: Relation) -> bytes:
     """Return the key of a table or a view. :class:`InvalidError` for a name that cannot be one."""
     (name,) = _encoded(kind, (relation.name,))
-    return entries_prefix(relation.namespace) + f"{name}{_SUFFIXES[kind]}".encode()
+    key = entries_prefix(relation.namespace) + f"{name}{_SUFFIXES[kind]}".encode()
+    return _fitting(kind, (*relation.namespace, relation.name), key)
 
 
 def entries_prefix(namespace: Sequence[str]) -> bytes:
@@ -94,6 +97,15 @@ def namespace_of(key: bytes) -> tuple[str, ...] | None:
     return tuple(map(unquote, key[len(RESERVED) : -len(NAMESPACE)].decode().split("/")))
 
 
+def _fitting(kind: str, levels: Sequence[str], key: bytes) -> bytes:
+    if len(key) > MAX_KEY_BYTES:
+        raise InvalidError(
+            f"{kind} {'.'.join(levels)[:60]!r}… has a path of {len(key):,} bytes, but at most {MAX_KEY_BYTES:,} are allowed; "
+            "choose a shorter name, or fewer levels"
+        )
+    return key
+
+
 def _encoded(kind: str, levels: Sequence[str]) -> list[str]:
     if not levels:
         raise InvalidError(f"a {kind} needs a name")
@@ -109,5 +121,9 @@ def _encode(kind: str, level: str) -> str:
         raise InvalidError(f"{kind} {level[:40]!r} has {size} bytes; a name has 1 to {_MAX_LEVEL_BYTES}")
     if any(char < " " or char == "\x7f" for char in level):
         raise InvalidError(f"{kind} {level[:40]!r} has a control character, which a name cannot have")
+    if level in (".", ".."):
+        raise InvalidError(
+            f"{kind} {level!r} is a step of a path to many clients, which a name cannot be; choose another"
+        )
     encoded = level.replace("%", "%25").replace("/", "%2F")
     return f"%2E{encoded[1:]}" if encoded.startswith(".") else encoded

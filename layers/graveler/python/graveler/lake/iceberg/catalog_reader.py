@@ -1,6 +1,6 @@
 """Reading the tables, views and namespaces of a commit."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -14,18 +14,12 @@ from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, ObjectEntry, Page
 from graveler.requests.iceberg import Identifier, Relation
 from graveler.table_format.plain_documents import Document
-from graveler.table_format.table_metadata import read_table
-from graveler.table_format.view_metadata import read_view
 from graveler.tree.listing import list_page
 from graveler.tree.record import encode_key
 from graveler.tree.tree import Tree
 
-_READERS: Final[dict[Relation, Callable[..., Document]]] = {
-    "table": read_table,
-    "view": read_view,
-}
 _SLASH: Final = b"/"
-_SCANNED: Final = 1000
+_SCAN_AMOUNT: Final = 1000
 """Entries to look at together when some of them are of another kind."""
 
 
@@ -69,14 +63,14 @@ class CatalogReader:
 
     def load(self, relation: Identifier, kind: Relation = "table") -> LoadedRelation:
         """Return a table or a view. One lookup in the tree, one object read unless this process has it.
-        :class:`RelationNotFoundError`."""
+        :class:`RelationNotFoundError`; else errors as of :func:`graveler.lake.iceberg.metadata_files.read_document`."""
         entry = self.expect(relation, kind)
         location = f"{root_of(self._repository)}{entry.address.removeprefix(self._repository.namespace)}"
-        document = read_document(self._repository, entry, self._ref, _READERS[kind])
+        document = read_document(self._repository, entry, self._ref, kind)
         return LoadedRelation(relation, entry, document, location)
 
     def namespace(self, namespace: tuple[str, ...]) -> dict[str, str]:
-        """Return the properties of a namespace. Cost as :meth:`load`. :class:`NamespaceNotFoundError`."""
+        """Return the properties of a namespace. One lookup in the tree. :class:`NamespaceNotFoundError`."""
         entry = self.namespace_entry(namespace)
         if entry is None:
             raise NamespaceNotFoundError(".".join(namespace), self._ref)
@@ -124,7 +118,7 @@ def entry_keys(tree: Tree, prefix: bytes, after: str = "") -> Iterator[bytes]:
     """Yield the keys right below ``prefix``, behind the key of the path ``after``."""
     position = encode_key(after) if after else b""
     while True:
-        page = list_page(tree.run, prefix=prefix, after=position, delimiter=_SLASH, amount=_SCANNED)
+        page = list_page(tree.run, prefix=prefix, after=position, delimiter=_SLASH, amount=_SCAN_AMOUNT)
         for key, packed in zip(page.keys, page.packed, strict=True):
             if packed is not None:
                 yield key

@@ -37,8 +37,8 @@ def land_entries(
 ) -> Commit:
     """Commit changes of entries to a branch, and return the commit. ``change`` is called again if the head moved; its errors
     leave the branch as it is. With ``early`` it is first called before it is the operation's turn to change the branch, so that
-    others need not wait for its requests. Once the context's ``stop`` returns true, it waits for the branch no longer
-    (:class:`BusyError`), nor for the checks of its rules, whose candidate stays open (:class:`TooMuchWorkError`). Cost and other
+    others need not wait for its requests. Once the context's ``stop`` returns true, it stops waiting: for the branch with
+    :class:`BusyError`, for the checks of its rules with :class:`TooMuchWorkError`, and the candidate stays open. Cost and other
     errors as of :func:`graveler.lake.committing.landing.land`, and with ``early`` a table read."""
     gate = GateTerms(request=request, actor=context.actor, direct=True)
     landing = Landing(
@@ -74,8 +74,8 @@ class _UnchangedError(Exception):
         self.head = head
 
 
-def described(info: CommitInfo, message: str, **fields: str) -> CommitInfo:
-    """Return the commit's information with this message, unless it has one, and these fields in its metadata."""
+def with_default_message(info: CommitInfo, message: str, **fields: str) -> CommitInfo:
+    """Return commit information with this message, unless it already has a message, and with these fields as metadata."""
     metadata = {f"iceberg.{name}": text for name, text in fields.items()} | dict(info.metadata)
     return replace(info, message=info.message or message, metadata=metadata)
 

@@ -2,7 +2,6 @@
 exports and the collector of a lake with tables work as in one without."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import Final, TypeAlias
 
@@ -10,11 +9,11 @@ from msgspec import Struct
 
 from graveler.errors import InvalidError
 from graveler.lake.iceberg.catalog_paths import files_prefix
+from graveler.lake.iceberg.concurrent_requests import concurrent_results
 from graveler.lake.iceberg.table_folders import TableFolder, root_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import ObjectEntry
 from graveler.requests.iceberg import Identifier
-from graveler.storage.objects.folder import FolderObjects
 from graveler.storage.objects.port import ObjectMissingError, Objects, StoredObject
 from graveler.table_format.file_locations import normal_location
 from graveler.tree.listing import prefix_end
@@ -30,8 +29,6 @@ _OUTSIDE: Final = "outside"
 """The folder below which files outside of the table's own are linked."""
 _DIGEST_CHARS: Final = 20
 _NAME_BYTES: Final = 200
-AT_ONCE: Final = 32
-"""Requests for files of a table that wait at once on S3."""
 _DAY: Final = 86_400
 
 
@@ -94,7 +91,7 @@ def outside_addresses(repository: RepositoryParts, tree: Tree, entry: ObjectEntr
 
 
 def has_outside(tree: Tree, entry: ObjectEntry, address: str) -> bool:
-    """Return whether a table's files outside of its folder have this one among them. One lookup in the tree."""
+    """Return whether a file is one that a table has outside of its folder. One lookup in the tree."""
     path = entry.metadata.get(FOLDER_FIELD, "")
     return path.encode().startswith(FILES) and tree.get(encode_key(_outside_path(path, address))) is not None
 
@@ -107,8 +104,8 @@ def links(
     expect_source: ExpectSource | None = None,
     sources: Sequence[Tree] = (),
 ) -> dict[bytes, bytes]:
-    """Return the records that link files of a table, without those that the tree has. ``sources`` are trees of commits that this
-    one builds on besides: their links are taken over.
+    """Return the records that link files of a table, without those that the tree has. ``sources`` are trees of other
+    commits that this one builds on: their links are taken over.
 
     A file with an entry needs no request. Each other file is looked at: it must exist, have the size that the metadata states,
     and not be older than half of its grace period, since a collector that has found it in no commit may be about to remove it. It
@@ -127,10 +124,10 @@ def links(
             link = ObjectEntry(key.decode(), entry.address, entry.size, entry.checksum, entry.mtime)
             records[key] = repository.pack(link)
     new = [(key, *named[key]) for key in keys if key not in records]
-    located = [_located(repository, folder, address, expect_source) for _, address, _ in new]
+    located = [_store_and_key(repository, folder, address, expect_source) for _, address, _ in new]
     return records | {
         key: _record(repository, key, address, file, stored)
-        for (key, address, file), stored in zip(new, _look_at(located), strict=True)
+        for (key, address, file), stored in zip(new, _stored_objects(located), strict=True)
     }
 
 
@@ -170,7 +167,7 @@ def _outside_path(path: str, address: str) -> str:
     return f"{path}{_OUTSIDE}/{digest}-{name}"
 
 
-def _located(
+def _store_and_key(
     repository: RepositoryParts, folder: TableFolder, address: str, expect_source: ExpectSource | None
 ) -> tuple[Objects, str]:
     """Return the store of a file, and its key there. :class:`InvalidError` for one that must not be a table's, and what
@@ -184,7 +181,7 @@ def _located(
     return repository.locate_external(address)
 
 
-def _look_at(located: Sequence[tuple[Objects, str]]) -> list[StoredObject | None]:
+def _stored_objects(located: Sequence[tuple[Objects, str]]) -> list[StoredObject | None]:
     """Return what each store has."""
 
     def look_at(place: tuple[Objects, str]) -> StoredObject | None:
@@ -194,10 +191,7 @@ def _look_at(located: Sequence[tuple[Objects, str]]) -> list[StoredObject | None
         except ObjectMissingError:
             return None
 
-    if len(located) < 2 or all(isinstance(objects, FolderObjects) for objects, _ in located):
-        return [look_at(place) for place in located]
-    with ThreadPoolExecutor(min(AT_ONCE, len(located)), "graveler-table-files") as threads:
-        return list(threads.map(look_at, located))
+    return list(concurrent_results([objects for objects, _ in located], look_at, located))
 
 
 def _record(

@@ -16,24 +16,38 @@ from graveler.lake.iceberg.table_folders import TableFolder, root_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, ObjectEntry
 from graveler.requests.base import Gated
+from graveler.requests.iceberg import Relation
 from graveler.storage.objects.port import ObjectConditionError, ObjectMissingError
 from graveler.storage.objects.tree_files import make_young
 from graveler.system.forks import new_lock
 from graveler.system.random_bytes import random_bytes
 from graveler.table_format.file_locations import normal_location
 from graveler.table_format.plain_documents import Document
-from graveler.table_format.table_metadata import encode_metadata
+from graveler.table_format.table_metadata import encode_metadata, read_table
+from graveler.table_format.view_metadata import read_view
 
 MakeDocument: TypeAlias = Callable[[int], Document]
 """Returns the document of a state that is made at a time (milliseconds since 1970)."""
 Fields: TypeAlias = Callable[[Document], Mapping[str, str]]
 
+_READERS: Final[Mapping[Relation, Callable[..., Document]]] = {"table": read_table, "view": read_view}
 _JSON: Final = "application/json"
 _KEPT_BYTES: Final = 32 << 20
 """The size of the files whose documents a process keeps. A document takes a few times as much memory as its file."""
 _TIME: Final = "last-updated-ms"
 
 _pack: Final = msgspec.msgpack.Encoder().encode
+
+
+class ForeignFileError(InvalidError):
+    """Another file has the name that graveler gives to one of a table: somebody who may write to the table's folder wrote it. It
+    is never replaced, since an entry may name it."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"{key!r} is not written: somebody who may write to this table's folder has put another file there; commit to "
+            "the table, after which the name is another one, or remove that file if no commit has it"
+        )
 
 
 class _RecentDocuments:
@@ -65,9 +79,9 @@ class _RecentDocuments:
 _recent: Final = _RecentDocuments()
 
 
-def read_document(repository: RepositoryParts, entry: ObjectEntry, ref: str, read: Callable[..., Document]) -> Document:
-    """Return the document of a table or a view, which ``read`` decodes. It is shared, so nobody may change it. One object read,
-    unless this process has it. :class:`BytesGoneError`, :class:`CorruptError`."""
+def read_document(repository: RepositoryParts, entry: ObjectEntry, ref: str, kind: Relation = "table") -> Document:
+    """Return the document of a table or a view. It is shared, so nobody may change it. One object read, unless this process has
+    it. :class:`BytesGoneError`, :class:`CorruptError`."""
     name = (repository.uid, entry.address)
     document = _recent.get(name)
     if document is not None:
@@ -78,26 +92,26 @@ def read_document(repository: RepositoryParts, entry: ObjectEntry, ref: str, rea
         raise BytesGoneError(entry.path, ref, entry.address) from None
     if len(text) != entry.size or _md5(text) != entry.checksum:
         raise CorruptError(
-            f"{entry.address!r}, the metadata of {entry.path!r}, is not what was committed: {len(text):,} bytes instead of "
-            f"{entry.size:,}, or others. `graveler fsck` shows what else is damaged"
+            f"{entry.address!r}, the metadata of {entry.path!r}, is not what was committed: it has {len(text):,} bytes with MD5 "
+            f"{_md5(text)}, and the commit has {entry.size:,} with {entry.checksum}. `graveler fsck` shows what else is damaged"
         )
-    document = read(text, entry.address, stored=True)
+    document = _READERS[kind](text, entry.address, stored=True)
     _recent.put(name, document, len(text))
     return document
 
 
-def read_stored(repository: RepositoryParts, location: str, read: Callable[..., Document]) -> Document:
-    """Return the document of a table or a view at a location, which ``read`` decodes. One object read. :class:`InvalidError` for
-    one that is not in the repository's storage, :class:`NotFoundError`."""
+def read_stored(repository: RepositoryParts, location: str, kind: Relation = "table") -> Document:
+    """Return the document of a table or a view at a location. One object read. :class:`InvalidError` for one that is not in the
+    repository's storage or not valid, :class:`NotFoundError`."""
     root = root_of(repository) + "/"
     spelled = normal_location(location)
     if not spelled.startswith(root):
         raise InvalidError(
-            f"metadata {location!r} is not in this repository's storage, {root!r}; write a table or a view from elsewhere here "
-            "first"
+            f"metadata {location!r} is not in this repository's storage, {root!r}; copy the table's rows, or the view's queries, "
+            "into a new one of this repository"
         )
     try:
-        return read(repository.objects.get(spelled.removeprefix(root)), location)
+        return _READERS[kind](repository.objects.get(spelled.removeprefix(root)), location)
     except ObjectMissingError:
         raise NotFoundError(f"metadata {location!r} does not exist") from None
 
@@ -112,8 +126,9 @@ def write_document(
     repository: RepositoryParts, folder: TableFolder, name: bytes, path: str, make: MakeDocument, fields: Fields
 ) -> ObjectEntry:
     """Write the document that ``make`` returns into a table's folder under a name, and return the entry of it at ``path``, with
-    ``fields`` as its metadata. If the file is there already, and is the document of an earlier time, that one is the entry's.
-    One object written; two requests more if it was there, and a second write if it was older than half of its grace period."""
+    ``fields`` as its metadata. If the file already exists and holds the same document as of an earlier time, the entry is that
+    of the existing file. One object written; two requests more if the file existed, and a second write if it was older than half
+    of its grace period, or held something else, whose name is then not reused."""
     document = make(int(repository.clock.now() * 1000))
     text = encode_metadata(document)
     key = folder.metadata_key(name)
@@ -128,42 +143,46 @@ def write_document(
         else:
             document, text = earlier, stored
             _make_young(repository, key, text)
-    return _entry(repository, key, path, document, text, fields(document))
+    return _remembered_entry(repository, key, path, document, text, fields(document))
 
 
-def keep_document(
+def document_entry(
     repository: RepositoryParts, key: str, path: str, document: Document, fields: Mapping[str, str], *, writes: bool
 ) -> ObjectEntry:
-    """Return the entry at ``path`` of a document under ``key``, which only this document ever has. One object written, if it
-    ``writes``."""
+    """Return the entry at ``path`` of a document under ``key``; with ``writes``, write the document first. No request without it,
+    else the cost and the errors of :func:`put_once`."""
     text = encode_metadata(document)
     if writes:
         put_once(repository, key, text)
-    return _entry(repository, key, path, document, text, fields)
+        return _remembered_entry(repository, key, path, document, text, fields)
+    return _entry_at(f"{repository.namespace}/{key}", path, document, text, fields)
 
 
 def put_once(repository: RepositoryParts, key: str, data: bytes) -> None:
-    """Write an object that is a function of its name, unless it is there with these bytes. One object written; two requests more
-    if it is there, and a second write if it is older than half of its grace period."""
+    """Write an object under a name that a function of its bytes gave, unless it is there. One object written; two requests more
+    if it is there, and a second write if it is older than half of its grace period. :class:`ForeignFileError`."""
     objects = repository.objects
     try:
         objects.put(key, data, if_absent=True)
     except ObjectConditionError:
-        if objects.get(key) != data:  # somebody who may write to the folder has taken the name
-            objects.put(key, data)
-        else:
-            _make_young(repository, key, data)
+        if objects.get(key) != data:
+            raise ForeignFileError(key) from None
+        _make_young(repository, key, data)
 
 
 def _make_young(repository: RepositoryParts, key: str, data: bytes) -> None:
     make_young(repository.objects, key, data, repository.clock.now() - repository.table_grace / 2)
 
 
-def _entry(
+def _remembered_entry(
     repository: RepositoryParts, key: str, path: str, document: Document, text: bytes, fields: Mapping[str, str]
 ) -> ObjectEntry:
     address = f"{repository.namespace}/{key}"
     _recent.put((repository.uid, address), document, len(text))
+    return _entry_at(address, path, document, text, fields)
+
+
+def _entry_at(address: str, path: str, document: Document, text: bytes, fields: Mapping[str, str]) -> ObjectEntry:
     return ObjectEntry(path, address, len(text), _md5(text), _time_of(document) // 1000, _JSON, fields)
 
 

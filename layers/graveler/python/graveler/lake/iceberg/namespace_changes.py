@@ -14,7 +14,7 @@ from graveler.lake.iceberg.catalog_errors import (
 )
 from graveler.lake.iceberg.catalog_paths import entries_prefix, namespace_key, namespace_of, relation_of
 from graveler.lake.iceberg.catalog_reader import entry_keys
-from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
+from graveler.lake.iceberg.entry_landing import EntryChanges, land_entries, with_default_message
 from graveler.lake.objects.issued_addresses import NAMESPACES
 from graveler.lake.parts import RepositoryParts
 from graveler.model import DEFAULT_CONTENT_TYPE, Commit, ObjectEntry
@@ -36,11 +36,11 @@ def create_namespace(repository: RepositoryParts, request: CreateNamespace, cont
         if tree.get(key) is not None:
             raise RelationExistsError("namespace", ".".join(namespace), branch)
         lacking = [parent for parent in above if tree.get(namespace_key(parent)) is None]
-        new = {namespace_key(parent): _packed(repository, parent, {}) for parent in lacking}
-        return {**new, key: _packed(repository, namespace, request.properties)}
+        new = {namespace_key(parent): _namespace_record(repository, parent, {}) for parent in lacking}
+        return {**new, key: _namespace_record(repository, namespace, request.properties)}
 
     name = ".".join(namespace)
-    info = described(request.info, f"Create namespace {name}", namespace=name)
+    info = with_default_message(request.info, f"Create namespace {name}", namespace=name)
     return land_entries(repository, branch, request, info, context, change)
 
 
@@ -59,7 +59,7 @@ def drop_namespace(repository: RepositoryParts, request: DropNamespace, context:
             raise NamespaceNotEmptyError(name, content)
         return {key: None}
 
-    info = described(request.info, f"Drop namespace {name}", namespace=name)
+    info = with_default_message(request.info, f"Drop namespace {name}", namespace=name)
     return land_entries(repository, request.branch, request, info, context, change)
 
 
@@ -70,7 +70,7 @@ def set_namespace_properties(repository: RepositoryParts, request: SetNamespaceP
     both = sorted({*request.removals} & {*request.updates})
     if both:
         raise InvalidError(
-            f"property {both[0]!r} of namespace {name} is to be removed and to be set; decide for one of them"
+            f"property {both[0]!r} of namespace {name} is to be both removed and set; leave it out of one of them"
         )
 
     def change(_: Commit, tree: Tree) -> EntryChanges:
@@ -81,11 +81,11 @@ def set_namespace_properties(repository: RepositoryParts, request: SetNamespaceP
         rest = {field: text for field, text in entry.metadata.items() if field not in request.removals}
         return {key: repository.pack(replace(entry, metadata={**rest, **request.updates}))}
 
-    info = described(request.info, f"Change properties of namespace {name}", namespace=name)
+    info = with_default_message(request.info, f"Change properties of namespace {name}", namespace=name)
     return land_entries(repository, branch, request, info, context, change)
 
 
-def _packed(repository: RepositoryParts, namespace: tuple[str, ...], properties: Mapping[str, str]) -> bytes:
+def _namespace_record(repository: RepositoryParts, namespace: tuple[str, ...], properties: Mapping[str, str]) -> bytes:
     """Return the record of a namespace. One object request; another one if it is the first namespace of the repository."""
     try:
         stored = repository.objects.head(NAMESPACES)

@@ -1,16 +1,18 @@
 """Positions in files of position deletes of format version 2: Parquet and ORC by pyarrow, if it is installed, Avro by the reader
-of manifests. The files are strangers' bytes: the pages of Parquet are looked at before they are unpacked."""
+of manifests. The files are untrusted input: the sizes of Parquet's pages are checked before they are decompressed."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any, Final
 
-from graveler.errors import CorruptError, InvalidError
+from graveler.errors import InvalidError
 from graveler.lake.importing.parquet_pages import pages
 from graveler.system.extras import not_installed
 from graveler.table_format.avro_files import read_avro_file
+from graveler.table_format.damaged_files import damaged_file
 from graveler.table_format.merge_results import ReadPositions
 from graveler.table_format.plain_documents import Document, ReadFile
 from graveler.table_format.relocation import MoveLocation, rewrite_avro_positions
@@ -23,7 +25,7 @@ _BATCH: Final = 65_536
 
 
 def missing_reader() -> str:
-    """Return the sentence about what reading positions in Parquet and ORC files lacks; empty if nothing. No request."""
+    """Return the sentence that says which package reading positions in Parquet and ORC files needs; empty if it is installed."""
     return (
         "" if find_spec("pyarrow") else not_installed("reading positions in Parquet and ORC files", "pyarrow", "arrow")
     )
@@ -45,7 +47,7 @@ def position_reader(read_file: ReadFile) -> ReadPositions:
         positions: dict[str, set[int]] = {}
         for path, position in read_pairs(read_file(location), location):
             if not isinstance(path, str) or not isinstance(position, int) or position < 0:
-                raise _damaged(location, "a position has no data file, or no number")
+                raise damaged_file(location, "a position has no data file, or no number")
             positions.setdefault(path, set()).add(position)
         return {path: frozenset(numbers) for path, numbers in positions.items()}
 
@@ -53,7 +55,8 @@ def position_reader(read_file: ReadFile) -> ReadPositions:
 
 
 def rewrite_positions(contents: bytes, file_format: str, location: str, move: MoveLocation) -> bytes:
-    """Return a file of position deletes whose data files have been moved, in the order that the table specification demands.
+    """Return a file of position deletes with the new locations of its data files, in the order that the table specification
+    demands. All of its positions are in memory.
 
     :class:`InvalidError` for ORC, and for Parquet without pyarrow; :class:`CorruptError`.
     """
@@ -68,10 +71,8 @@ def rewrite_positions(contents: bytes, file_format: str, location: str, move: Mo
         raise InvalidError(not_installed(f"writing the position deletes {location!r} anew", "pyarrow", "arrow"))
     arrow: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
-    try:
-        with parquet.ParquetFile(BytesIO(contents)) as opened:
-            _check_pages(contents, opened, location)
-            table = opened.read()
+    with _parquet_file(contents, location) as file:
+        table = file.read()
         index = table.schema.get_field_index(_PATH)
         paths = arrow.array([move(path) for path in table.column(index).to_pylist()], table.schema.field(index).type)
         moved = table.set_column(index, table.schema.field(index), paths)
@@ -81,14 +82,6 @@ def rewrite_positions(contents: bytes, file_format: str, location: str, move: Mo
         stream = BytesIO()
         parquet.write_table(moved, stream, compression="zstd")
         return stream.getvalue()
-    except (arrow.ArrowException, ValueError, OverflowError, KeyError, TypeError, OSError) as error:
-        raise _damaged(location, f"is not a valid Parquet file of positions: {error}") from None
-
-
-def _damaged(location: str, reason: object) -> CorruptError:
-    return CorruptError(
-        f"{location}: {reason}; restore the file from a copy, or go back to a commit that does not have it"
-    )
 
 
 def _avro_pairs(contents: bytes, location: str) -> Iterator[tuple[Any, Any]]:
@@ -97,19 +90,27 @@ def _avro_pairs(contents: bytes, location: str) -> Iterator[tuple[Any, Any]]:
 
 
 def _parquet_pairs(contents: bytes, location: str) -> Iterable[tuple[Any, Any]]:
+    pairs: list[tuple[Any, Any]] = []
+    with _parquet_file(contents, location) as file:
+        for batch in file.iter_batches(batch_size=_BATCH, columns=[_PATH, _POSITION]):
+            pairs += zip(batch.column(_PATH).to_pylist(), batch.column(_POSITION).to_pylist(), strict=True)
+            if len(pairs) > MAX_POSITIONS:
+                raise damaged_file(location, "it has more positions than its manifest states")
+    return pairs
+
+
+@contextmanager
+def _parquet_file(contents: bytes, location: str) -> Iterator[Any]:
+    """Open a Parquet file of positions, whose pages have no more bytes than are allowed. :class:`CorruptError`, also for errors
+    of the work on it."""
     arrow: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
     try:
-        with parquet.ParquetFile(BytesIO(contents)) as opened:
-            _check_pages(contents, opened, location)
-            pairs: list[tuple[Any, Any]] = []
-            for batch in opened.iter_batches(batch_size=_BATCH, columns=[_PATH, _POSITION]):
-                pairs += zip(batch.column(_PATH).to_pylist(), batch.column(_POSITION).to_pylist(), strict=True)
-                if len(pairs) > MAX_POSITIONS:
-                    raise _damaged(location, "it has more positions than its manifest states")
-            return pairs
-    except (arrow.ArrowException, ValueError, OverflowError, KeyError, OSError) as error:
-        raise _damaged(location, f"is not a valid Parquet file of positions: {error}") from None
+        with parquet.ParquetFile(BytesIO(contents)) as file:
+            _check_pages(contents, file, location)
+            yield file
+    except (arrow.ArrowException, ValueError, OverflowError, KeyError, TypeError, OSError) as error:
+        raise damaged_file(location, f"it is not a valid Parquet file of positions: {error}") from None
 
 
 def _orc_pairs(contents: bytes, location: str) -> Iterable[tuple[Any, Any]]:
@@ -118,14 +119,14 @@ def _orc_pairs(contents: bytes, location: str) -> Iterable[tuple[Any, Any]]:
     try:
         opened = orc.ORCFile(BytesIO(contents))
         if opened.nrows > MAX_POSITIONS:
-            raise _damaged(location, "it has more positions than its manifest states")
+            raise damaged_file(location, "it has more positions than its manifest states")
         pairs: list[tuple[Any, Any]] = []
         for stripe in range(opened.nstripes):
             batch = opened.read_stripe(stripe, columns=[_PATH, _POSITION])
             pairs += zip(batch.column(_PATH).to_pylist(), batch.column(_POSITION).to_pylist(), strict=True)
         return pairs
     except (arrow.ArrowException, ValueError, OverflowError, KeyError, OSError) as error:
-        raise _damaged(location, f"is not a valid ORC file of positions: {error}") from None
+        raise damaged_file(location, f"it is not a valid ORC file of positions: {error}") from None
 
 
 def _check_pages(contents: bytes, opened: Any, location: str) -> None:
@@ -138,6 +139,6 @@ def _check_pages(contents: bytes, opened: Any, location: str) -> None:
                 continue
             for page in pages(BytesIO(contents), min(starts), min(starts) + column.total_compressed_size):
                 if page.unpacked > _LARGEST_PAGE:
-                    raise _damaged(
+                    raise damaged_file(
                         location, f"it has a page of {page.unpacked:,} bytes, and {_LARGEST_PAGE:,} are allowed"
                     )

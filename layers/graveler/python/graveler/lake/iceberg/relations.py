@@ -4,7 +4,7 @@ from graveler.errors import InvalidError
 from graveler.lake.context import Context
 from graveler.lake.iceberg.catalog_errors import RelationExistsError, RelationNotFoundError
 from graveler.lake.iceberg.catalog_paths import relation_key
-from graveler.lake.iceberg.entry_landing import EntryChanges, described, expect_namespace, land_entries
+from graveler.lake.iceberg.entry_landing import EntryChanges, expect_namespace, land_entries, with_default_message
 from graveler.lake.iceberg.linked_files import linked_keys
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit
@@ -28,7 +28,7 @@ def drop_relation(repository: RepositoryParts, request: DropRelation, context: C
             changes |= dict.fromkeys(linked_keys(tree, repository.codec.decode(key, packed)))
         return changes
 
-    info = described(request.info, f"Drop {kind} {relation}", **{kind: str(relation)})
+    info = with_default_message(request.info, f"Drop {kind} {relation}", **{kind: str(relation)})
     return land_entries(repository, branch, request, info, context, change)
 
 
@@ -46,7 +46,7 @@ def rename_relation(repository: RepositoryParts, request: RenameRelation, contex
         expect_room(tree, destination, branch, renamed=str(relation))
         return {key: None, new_key: packed}
 
-    info = described(request.info, f"Rename {kind} {relation} to {destination}", **{kind: str(destination)})
+    info = with_default_message(request.info, f"Rename {kind} {relation} to {destination}", **{kind: str(destination)})
     return land_entries(repository, branch, request, info, context, change)
 
 

@@ -5,19 +5,19 @@ from uuid import UUID, uuid4
 
 from graveler.lake.context import Context
 from graveler.lake.iceberg.catalog_paths import relation_key
-from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
+from graveler.lake.iceberg.entry_landing import EntryChanges, land_entries, with_default_message
 from graveler.lake.iceberg.linked_files import linked_keys
 from graveler.lake.iceberg.metadata_files import read_stored, request_name
 from graveler.lake.iceberg.relations import expect_room
 from graveler.lake.iceberg.table_folders import folder_for, make_folder_of_metadata
 from graveler.lake.iceberg.table_states import with_own_rules, write_state
-from graveler.lake.merging.inputs import commit_at, tree_of
+from graveler.lake.merging.inputs import tree_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit
 from graveler.requests.iceberg import CreateTable, Identifier, RegisterTable
 from graveler.requests.iceberg import Document as Definition
 from graveler.table_format.plain_documents import Document
-from graveler.table_format.table_metadata import new_table, read_table
+from graveler.table_format.table_metadata import new_table
 from graveler.tree.tree import Tree
 
 
@@ -34,15 +34,17 @@ def create_table(repository: RepositoryParts, request: CreateTable, context: Con
         state = write_state(repository, tree, table, None, make, name)
         return {key: state.packed}
 
-    info = described(request.info, f"Create table {table}", table=str(table))
+    info = with_default_message(request.info, f"Create table {table}", table=str(table))
     return land_entries(repository, branch, request, info, context, change)
 
 
 def staged_table(repository: RepositoryParts, branch: str, table: Identifier, definition: Definition) -> Document:
     """Return the metadata of a table whose creation is staged: a later commit, which requires that the table does not exist,
     creates it. Nothing is stored; in a folder, the folder of its metadata is made. One table read, two lookups in the tree.
-    :class:`RelationExistsError`, :class:`NamespaceNotFoundError`, :class:`InvalidError`."""
-    expect_room(tree_of(repository, commit_at(repository, branch)), table, branch)
+    :class:`RelationExistsError`, :class:`NamespaceNotFoundError`, :class:`InvalidError`, and :class:`RefNotFoundError` for a tag
+    or a commit, where a client would write files that it cannot commit."""
+    head = repository.branches.commit(repository.branches.state(branch).commit_id)
+    expect_room(tree_of(repository, head), table, branch)
     uuid = str(uuid4())
     document = _new_document(repository, definition, uuid, int(repository.clock.now() * 1000))
     make_folder_of_metadata(repository, folder_for(repository, uuid))
@@ -53,7 +55,7 @@ def register_table(repository: RepositoryParts, request: RegisterTable, context:
     """See :class:`graveler.requests.iceberg.RegisterTable`."""
     table, branch = request.table, request.branch
     key = relation_key(table, "table")
-    document = with_own_rules(repository, read_stored(repository, request.location, read_table))
+    document = with_own_rules(repository, read_stored(repository, request.location))
 
     def change(head: Commit, tree: Tree) -> EntryChanges:
         basis = tree.get(key) if request.overwrite else None
@@ -66,7 +68,7 @@ def register_table(repository: RepositoryParts, request: RegisterTable, context:
         unlinked = (link for link in former if link not in state.named)
         return {**dict.fromkeys(unlinked), **state.links, key: state.packed}
 
-    info = described(request.info, f"Register table {table}", table=str(table))
+    info = with_default_message(request.info, f"Register table {table}", table=str(table))
     return land_entries(repository, branch, request, info, context, change)
 
 

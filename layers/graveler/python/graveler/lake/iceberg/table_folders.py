@@ -16,6 +16,8 @@ from graveler.storage.objects.folder import FolderObjects
 from graveler.table_format.file_locations import normal_location
 from graveler.tree.record import base32
 
+METADATA_END: Final = ".metadata.json"
+"""The end of the names of metadata files."""
 _NAME_CHARS: Final = 20
 _LOCAL: Final = "file://"
 _FOLDER_LEVELS: Final = 3
@@ -61,7 +63,7 @@ class TableFolder(Struct, frozen=True):
     def metadata_key(self, name: bytes) -> str:
         """Return the key of a metadata file that is named by these bytes. Such a name has no version: all branches share the
         folder, and a reader that takes the newest version would take any branch's."""
-        return f"{self.key}/metadata/{base32(int.from_bytes(name[:13]) >> 4, _NAME_CHARS)}.metadata.json"
+        return f"{self.key}/metadata/{base32(int.from_bytes(name[:13]) >> 4, _NAME_CHARS)}{METADATA_END}"
 
 
 def folder_for(repository: RepositoryParts, uuid: str) -> TableFolder:
@@ -85,16 +87,16 @@ def folder_of(repository: RepositoryParts, uuid: str, location: str) -> TableFol
     key = spelled.removeprefix(root)
     if key == spelled or not repository.names.is_table_folder(key, uuid):
         raise InvalidError(
-            f"table {uuid} names {location!r} as its location, and this repository did not make that folder for it. A lake that "
-            f"was moved lies elsewhere now (at {root.rstrip('/')!r}), while the table's files hold absolute locations; "
-            "`graveler table rewrite-location` of a branch rewrites them"
+            f"table {uuid} names {location!r} as its location, and this repository did not make that folder for it. If the "
+            f"lake was moved (it now lies at {root.rstrip('/')!r}), the table's files still hold the former locations: run "
+            "`graveler table rewrite-location` on the branch"
         )
     return TableFolder(key, spelled)
 
 
 def expect_not_moved(repository: RepositoryParts, uuid: str, location: str) -> None:
-    """Raise :class:`InvalidError` for a table whose files lie elsewhere than its metadata names. A lake in a folder that is
-    opened by another name of that folder, through a link, was not. No request."""
+    """Raise :class:`InvalidError` for a table whose files lie elsewhere than its metadata says. A lake in a folder that is opened
+    through a symbolic link has not moved. No request."""
     try:
         folder_of(repository, uuid, location)
     except InvalidError:
@@ -116,7 +118,7 @@ def moved_folder(repository: RepositoryParts, uuid: str, location: str) -> Table
     key = "/".join(levels[1:])
     if not repository.names.is_table_folder(key, uuid):
         raise InvalidError(
-            f"table {uuid} names {location!r} as its location, and this repository made no folder of that name for it, here or "
-            "elsewhere; register a table from elsewhere instead"
+            f"table {uuid} names {location!r} as its location, and this repository never made a folder of that name for it; "
+            "copy its rows into a new table of this repository"
         )
     return TableFolder(key, f"{root_of(repository)}/{key}")

@@ -1,16 +1,15 @@
 """States of tables: one metadata file with its entry, and the links of the files that it names."""
 
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
-from graveler.errors import InvalidError, NotFoundError
+from graveler.errors import CorruptError, InvalidError, NotFoundError
 from graveler.lake.iceberg.catalog_paths import relation_key
+from graveler.lake.iceberg.concurrent_requests import concurrent_results
 from graveler.lake.iceberg.linked_files import (
-    AT_ONCE,
     FOLDER_FIELD,
     ExpectSource,
     NamedFile,
@@ -30,7 +29,7 @@ from graveler.storage.objects.port import ObjectMissingError
 from graveler.table_format.dropped_files import ReadFiles, dropped_files
 from graveler.table_format.plain_documents import Document, ReadFile
 from graveler.table_format.reached_files import FindMissing, added_files
-from graveler.table_format.table_metadata import current_snapshot_id, read_table
+from graveler.table_format.table_metadata import current_snapshot_id
 from graveler.tree.tree import Tree
 
 UUID_FIELD: Final = "iceberg.uuid"
@@ -67,7 +66,7 @@ def write_state(
     :func:`graveler.lake.iceberg.linked_files.links`. :class:`InvalidError` for files that are missing or elsewhere: then
     nothing is written.
     """
-    before = None if entry is None else read_document(repository, entry, "", read_table)
+    before = None if entry is None else read_document(repository, entry, "")
     after = make(int(repository.clock.now() * 1000))
     uuid = after["table-uuid"]
     folder = folder_of(repository, uuid, after["location"])
@@ -109,12 +108,14 @@ def _new_files(
     find_missing: FindMissing,
 ) -> list[NamedFile]:
     """Return the files that a table's new metadata names, and the old one did not. The manifest lists and manifests that are new
-    are read. :class:`InvalidError` for those that cannot be."""
+    are read. :class:`InvalidError` for those that cannot be, or are none: nothing has been changed then."""
     try:
         added = added_files(before, after, reader_in(repository, folder), find_missing=find_missing)
         return [NamedFile(file.location, file.size) for file in added.values()]
     except NotFoundError as error:
         raise InvalidError(f"{error}; write it before the commit") from None
+    except CorruptError as error:  # what a client has named is the client's fault
+        raise InvalidError(str(error)) from None
 
 
 def location_of(repository: RepositoryParts, entry: ObjectEntry) -> str:
@@ -132,8 +133,8 @@ def with_own_rules(repository: RepositoryParts, document: Document) -> Document:
 
 
 def reader_in(repository: RepositoryParts, folder: TableFolder) -> ReadFile:
-    """Return the function that reads a table's files. :class:`InvalidError` for one outside of its folder, or that does not
-    exist."""
+    """Return the function that reads a table's files. It raises :class:`InvalidError` for a file outside of the folder, and
+    :class:`NotFoundError` for one that does not exist."""
 
     def read(location: str) -> bytes:
         key = folder.key_of(location)
@@ -152,11 +153,6 @@ def files_reader(repository: RepositoryParts, folder: TableFolder) -> ReadFiles:
     read = reader_in(repository, folder)
 
     def read_files(locations: Sequence[str]) -> Iterator[bytes]:
-        if len(locations) < 2 or isinstance(repository.objects, FolderObjects):
-            yield from map(read, locations)
-            return
-        with ThreadPoolExecutor(min(AT_ONCE, len(locations)), "graveler-table-reads") as threads:
-            for start in range(0, len(locations), AT_ONCE):  # so many are in memory at once
-                yield from threads.map(read, locations[start : start + AT_ONCE])
+        return concurrent_results((repository.objects,), read, locations)
 
     return read_files

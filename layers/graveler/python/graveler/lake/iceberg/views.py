@@ -7,7 +7,7 @@ from uuid import UUID
 from graveler.lake.context import Context
 from graveler.lake.iceberg.catalog_errors import RelationNotFoundError
 from graveler.lake.iceberg.catalog_paths import relation_key
-from graveler.lake.iceberg.entry_landing import EntryChanges, described, land_entries
+from graveler.lake.iceberg.entry_landing import EntryChanges, land_entries, with_default_message
 from graveler.lake.iceberg.metadata_files import (
     MakeDocument,
     read_document,
@@ -22,9 +22,10 @@ from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit
 from graveler.requests.iceberg import CreateView, RegisterView, ReplaceView
 from graveler.requests.iceberg import Document as Definition
+from graveler.table_format.common_updates import without_location
 from graveler.table_format.plain_documents import Document
 from graveler.table_format.table_requirements import check_view_requirements
-from graveler.table_format.view_metadata import new_view, read_view
+from graveler.table_format.view_metadata import new_view
 from graveler.table_format.view_updates import apply_view_updates
 from graveler.tree.tree import Tree
 
@@ -39,10 +40,10 @@ def create_view(repository: RepositoryParts, request: CreateView, context: Conte
         name = request_name(request, head.id.encode())
         uuid = str(UUID(bytes=name[:16], version=4))
         return {
-            key: _written(repository, key, uuid, name, partial(_new_document, repository, request.definition, uuid))
+            key: _new_record(repository, key, uuid, name, partial(_new_document, repository, request.definition, uuid))
         }
 
-    info = described(request.info, f"Create view {view}", view=str(view))
+    info = with_default_message(request.info, f"Create view {view}", view=str(view))
     return land_entries(repository, branch, request, info, context, change)
 
 
@@ -50,15 +51,15 @@ def register_view(repository: RepositoryParts, request: RegisterView, context: C
     """See :class:`graveler.requests.iceberg.RegisterView`."""
     view, branch = request.view, request.branch
     key = relation_key(view, "view")
-    document = read_stored(repository, request.location, read_view)
+    document = read_stored(repository, request.location, "view")
     uuid = document["view-uuid"]
     folder_of(repository, uuid, document["location"])
 
     def change(head: Commit, tree: Tree) -> EntryChanges:
         expect_room(tree, view, branch)
-        return {key: _written(repository, key, uuid, request_name(request, head.id.encode()), lambda _: document)}
+        return {key: _new_record(repository, key, uuid, request_name(request, head.id.encode()), lambda _: document)}
 
-    info = described(request.info, f"Register view {view}", view=str(view))
+    info = with_default_message(request.info, f"Register view {view}", view=str(view))
     return land_entries(repository, branch, request, info, context, change)
 
 
@@ -71,24 +72,23 @@ def replace_view(repository: RepositoryParts, request: ReplaceView, context: Con
         packed = tree.get(key)
         if packed is None:
             raise RelationNotFoundError("view", str(view), branch)
-        before = read_document(repository, repository.codec.decode(key, packed), branch, read_view)
+        before = read_document(repository, repository.codec.decode(key, packed), branch, "view")
         check_view_requirements(before, request.requirements)
 
         def make(time_ms: int) -> Document:
-            updates = [update for update in request.updates if update.get("action") != "set-location"]
-            return apply_view_updates(before, updates, time_ms=time_ms)
+            return apply_view_updates(before, without_location(request.updates), time_ms=time_ms)
 
         after = make(int(repository.clock.now() * 1000))
         if after is before:
             return {}
         uuid = before["view-uuid"]
-        return {key: _written(repository, key, uuid, request_name(request, packed), make)}
+        return {key: _new_record(repository, key, uuid, request_name(request, packed), make)}
 
-    info = described(request.info, f"Change view {view}", view=str(view))
+    info = with_default_message(request.info, f"Change view {view}", view=str(view))
     return land_entries(repository, branch, request, info, context, change)
 
 
-def _written(repository: RepositoryParts, key: bytes, uuid: str, name: bytes, make: MakeDocument) -> bytes:
+def _new_record(repository: RepositoryParts, key: bytes, uuid: str, name: bytes, make: MakeDocument) -> bytes:
     """Write the metadata file of a view's new state, and return its record."""
 
     def fields(_: Document) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from graveler.lake.merging.inputs import commit_at, conflict_of, trees_of
 from graveler.lake.merging.merge import base_of_merge
+from graveler.lake.merging.named_tables import expect_named_tables, has_in
 from graveler.lake.merging.three_way import strategy_by_key, strategy_by_prefix
 from graveler.lake.parts import RepositoryParts
 from graveler.lake.reading.differences import change, page_of_differences, start_after
@@ -39,7 +40,8 @@ class MergeChange(Struct, frozen=True, gc=False):
 class PreviewedMerge:
     """A merge of a source into a destination, both as they were when it was opened. Changes nothing.
 
-    Cost of opening it: resolving both refs and finding the base, three metaranges.
+    Cost of opening it: resolving both refs and finding the base, three metaranges, and one range for each table that a strategy
+    names. :class:`InvalidError` as of :func:`expect_named_tables`.
     """
 
     def __init__(self, repository: RepositoryParts, source: str, destination: str, strategies: MergeStrategies) -> None:
@@ -47,6 +49,7 @@ class PreviewedMerge:
         self.source, self.destination = commit_at(repository, source), commit_at(repository, destination)
         self.base = base_of_merge(repository, source, self.source, destination, self.destination, allow_empty=True)
         self._trees = trees_of(repository, self.base, self.source, self.destination)
+        expect_named_tables(strategies, has_in(self._trees[::-1]), source, destination)
         self._strategies = strategies
         self._tables: dict[bytes, TableMerge] = {}
 

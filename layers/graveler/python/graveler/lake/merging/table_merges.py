@@ -6,16 +6,15 @@ all files that it reaches. Links stay that one side removed, since the merged ta
 that has them below another path, since it registered the table under another name, are moved.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import asdict
 
 from graveler.lake.iceberg.catalog_paths import relation_of
-from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, links, placed_files
-from graveler.lake.iceberg.metadata_files import keep_document, put_once, read_document
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD, NamedFile, linked_keys, links, placed_files
+from graveler.lake.iceberg.metadata_files import ForeignFileError, document_entry, put_once, read_document
 from graveler.lake.iceberg.moved_states import state_in_folder
 from graveler.lake.iceberg.position_deletes import missing_reader, position_reader
 from graveler.lake.iceberg.table_folders import TableFolder, folder_of
@@ -38,13 +37,11 @@ from graveler.table_format.merge_results import (
     OmittedCompaction,
     Side,
     SideTaken,
-    TableConflict,
     TableConflicts,
     TableState,
     TableSummary,
 )
 from graveler.table_format.merge_tables import merge_tables
-from graveler.table_format.table_metadata import read_table
 from graveler.tree.apply import apply
 from graveler.tree.diff import diff
 from graveler.tree.listing import prefix_end
@@ -57,6 +54,12 @@ _STRATEGIES: Final = {
     MergeStrategy.SOURCE_WINS: "source-wins",
     MergeStrategy.DEST_WINS: "destination-wins",
 }
+
+_NUMBERS: Final[Mapping[Side, int]] = {"source": 1, "destination": 2}
+"""The numbers of the sides among the trees and the records of base, source and destination."""
+_ATTEMPTS: Final = 8
+"""Attempts to find free names for the files of a merged table."""
+_SIDES: Final = {number: side for side, number in _NUMBERS.items()}
 
 
 class TableDecision(Struct, frozen=True):
@@ -73,7 +76,8 @@ class TableDecision(Struct, frozen=True):
 
 class TableMerges:
     """The merges of the tables of one merge. ``trees`` are those of base, source and destination, ``source`` is the source's
-    commit, and ``strategy`` says which side wins where a table is a conflict. ``isolation`` overrides that of the tables."""
+    commit, and ``strategy`` says which side wins where a table is a conflict. ``isolation`` overrides that of the tables. A merge
+    that ``is_detached`` leaves no common commit."""
 
     def __init__(
         self,
@@ -82,7 +86,10 @@ class TableMerges:
         source: CommitID,
         strategy: StrategyOf,
         isolation: Isolation | UnsetType = UNSET,
+        *,
+        is_detached: bool = False,
     ) -> None:
+        self._is_detached = is_detached
         self._repository = repository
         self._trees = trees
         self._source = source
@@ -116,43 +123,89 @@ class TableMerges:
         strategy = self._strategy(conflict.key)
         if strategy is MergeStrategy.NONE:
             return TableDecision({}, _name_merge(conflict, "conflict"))
-        changes = dict(conflict.resolutions[strategy])
-        for key, packed in conflict.resolutions[strategy].items():
+        resolution = conflict.resolutions[strategy]
+        changes = {**self._links_without(resolution, tree), **resolution}
+        winner, loser = _order(strategy)
+        for key, packed in resolution.items():
             if packed is not None and is_table(key):
-                changes |= self._kept_links(self._repository.codec.decode(key, packed), tree)
-        side: Side = "source" if strategy is MergeStrategy.SOURCE_WINS else "destination"
-        return TableDecision(changes, _name_merge(conflict, side))
+                is_winners = any(self._trees[winner].get(place) == packed for place in resolution)
+                entry = self._repository.codec.decode(key, packed)
+                changes |= self._links_as_side(winner if is_winners else loser, entry, tree)
+        return TableDecision(changes, _name_merge(conflict, _SIDES[winner]))
+
+    def _links_without(self, resolution: Mapping[bytes, bytes | None], tree: Tree) -> dict[bytes, bytes | None]:
+        """Return the removals of the links of tables that a resolution removes, and gives no other name."""
+        decode = self._repository.codec.decode
+        kept_folders = {
+            decode(key, packed).metadata.get(FOLDER_FIELD)
+            for key, packed in resolution.items()
+            if packed is not None and is_table(key)
+        }
+        removed = [
+            decode(key, packed)
+            for key, resolved in resolution.items()
+            if resolved is None and is_table(key)
+            for side in self._trees[1:]
+            if (packed := side.get(key)) is not None
+        ]
+        return {
+            link: None
+            for entry in removed
+            if entry.metadata.get(FOLDER_FIELD) not in kept_folders
+            for link in linked_keys(tree, entry)
+        }
 
     def decide(self, key: bytes, tree: Tree, *, writes: bool = False) -> TableDecision:
         """Return the merge of the table at a key, whose other records ``tree`` has. Without ``writes`` nothing is written or
-        linked."""
+        linked. The names of new files are others where strangers' files have them: the next attempt's.
+        :class:`ForeignFileError` if none is free."""
+        for attempt in range(_ATTEMPTS - 1):
+            try:
+                return self._decide(key, tree, attempt, writes=writes)
+            except ForeignFileError:
+                continue
+        return self._decide(key, tree, _ATTEMPTS - 1, writes=writes)
+
+    def _decide(self, key: bytes, tree: Tree, attempt: int, *, writes: bool) -> TableDecision:
         records = self._records(key)
         entries = [
             None if packed is None else self._repository.codec.decode(place, packed) for place, packed in records
         ]
-        _, (source_key, source), (destination_key, destination) = records
-        if len({entry.metadata.get(UUID_FIELD) for entry in entries if entry is not None}) > 1:
-            return self._sided(key, records, tree, self._two_tables(records))
-        result, folder = self._merge(key, entries)
+        _, (source_key, _), (destination_key, _) = records
+        uuids = {entry.metadata.get(UUID_FIELD) for entry in entries if entry is not None}
+        if len(uuids) > 1 or self._means_two_tables(records):
+            return self._side_decision(key, records, tree, self._two_tables(records))
+        result, folder = self._merge(key, entries, attempt)
         if isinstance(result, TableConflicts):
             return TableDecision({}, _table_merge(key, "conflict", result.conflicts))
         place = source_key if destination_key == records[0][0] else destination_key
         if isinstance(result, SideTaken):
             table = _table_merge(key, result.side, result.overridden, result.summary)
-            packed = source if result.side == "source" else destination
-            return self._taken(records, packed, tree, table, b"" if result.overridden else place)
+            return self._table_of_side(records, _NUMBERS[result.side], tree, table, b"" if result.overridden else place)
         assert folder is not None
         entry = entries[2] or entries[1]
         assert entry is not None
         return self._written(records, place, entry, result, folder, tree, writes=writes)
 
+    def _means_two_tables(self, records: list[tuple[bytes, bytes | None]]) -> bool:
+        """Return whether a name means two tables, though they may have one UUID: a side renamed another one to it, or the one
+        itself, and has another one here."""
+        (key, packed), *sides = records
+        former = self._names.former_keys(key)
+        if packed is None:
+            return len(former) > 1
+        return bool(former) or any(
+            place == key and record is not None and self._names.new_key(number, key) is not None
+            for number, (place, record) in enumerate(sides)
+        )
+
     def _two_tables(self, records: list[tuple[bytes, bytes | None]]) -> str:
         """Return the reason for which two tables cannot have one name."""
-        uuid = self._uuid(*records[0])
-        if uuid is None:
+        key, packed = records[0]
+        if packed is None:
             return "both sides have a new table of this name, and they are two"
         for number, (maker, changer) in enumerate((("source", "destination"), ("destination", "source"))):
-            renamed = self._names.new_key(number, uuid)
+            renamed = self._names.new_key(number, key)
             relation = relation_of(renamed) if renamed is not None else None
             if relation is not None:
                 renaming = f"the {maker} renamed it to {relation[0]} and has another one here"
@@ -165,21 +218,23 @@ class TableMerges:
         place, packed = key, base.get(key)
         uuids = [self._uuid(key, side.get(key)) for side in (source, destination)]
         if packed is None and uuids[0] == uuids[1]:
-            place = self._names.former_key(uuids[0]) or key
+            former = self._names.former_keys(key)
+            place = former.pop() if len(former) == 1 else key
             packed = base.get(place)
-        uuid = self._uuid(place, packed)
         records = [(place, packed)]
         for number, side in enumerate((source, destination)):
             present = key
             if side.get(key) is None:
-                present = self._names.new_key(number, uuid) or key
+                present = self._names.new_key(number, place) or key
             records.append((present, side.get(present)))
         return records
 
     def _uuid(self, key: bytes, packed: bytes | None) -> str | None:
         return None if packed is None else self._repository.codec.decode(key, packed).metadata.get(UUID_FIELD)
 
-    def _merge(self, key: bytes, entries: list[ObjectEntry | None]) -> tuple[MergeResult, TableFolder | None]:
+    def _merge(
+        self, key: bytes, entries: list[ObjectEntry | None], attempt: int
+    ) -> tuple[MergeResult, TableFolder | None]:
         states = [None if entry is None else self._state(entry) for entry in entries]
         folders = [
             folder_of(self._repository, state.metadata["table-uuid"], state.metadata["location"])
@@ -197,40 +252,56 @@ class TableMerges:
             strategy=_STRATEGIES[self._strategy(key)],
             read_positions=position_reader(read_file),
             missing_reader=missing_reader(),
+            attempt=attempt,
+            is_detached=self._is_detached,
         )
         return merge_tables(states[0], states[1], states[2], read_file, terms), folder
 
     def _state(self, entry: ObjectEntry) -> TableState:
-        document = read_document(self._repository, entry, "", read_table)
+        document = read_document(self._repository, entry, "")
         return TableState(document, location_of(self._repository, entry))
 
-    def _sided(self, key: bytes, records: list[tuple[bytes, bytes | None]], tree: Tree, sentence: str) -> TableDecision:
+    def _side_decision(
+        self, key: bytes, records: list[tuple[bytes, bytes | None]], tree: Tree, sentence: str
+    ) -> TableDecision:
         """Return the side that the strategy says, or the conflict."""
-        strategy, conflicts = self._strategy(key), [TableConflict("table", sentence)]
+        strategy, conflicts = self._strategy(key), [TableReason("table", sentence)]
         if strategy is MergeStrategy.NONE:
             return TableDecision({}, _table_merge(key, "conflict", conflicts))
-        winner, loser = (1, 2) if strategy is MergeStrategy.SOURCE_WINS else (2, 1)
-        side: Side = "source" if winner == 1 else "destination"
-        decision = self._taken(records, records[winner][1], tree, _table_merge(key, side, conflicts))
+        winner, loser = _order(strategy)
+        decision = self._table_of_side(records, winner, tree, _table_merge(key, _SIDES[winner], conflicts))
         if records[0][1] is not None:
-            return decision
+            undone = self._names.renamings(loser - 1, key) - {key}
+            return TableDecision({**decision.changes, **self._as_side(winner, undone, tree)}, decision.table)
         former = {place: packed for place, packed in self._names.without(loser - 1, key).items() if place != key}
         return TableDecision({**decision.changes, **former}, decision.table)
 
-    def _taken(
+    def _as_side(self, number: int, keys: Iterable[bytes], tree: Tree) -> dict[bytes, bytes | None]:
+        """Return the changes after which entries are as a side has them, with their links."""
+        changes = {key: self._trees[number].get(key) for key in keys}
+        for key, packed in list(changes.items()):
+            if packed is not None:
+                changes |= self._links_as_side(number, self._repository.codec.decode(key, packed), tree)
+        return changes
+
+    def _table_of_side(
         self,
         records: list[tuple[bytes, bytes | None]],
-        packed: bytes | None,
+        winner: int,
         tree: Tree,
         table: TableMerge,
         place: bytes = b"",
     ) -> TableDecision:
-        """Return the table as one side has it: at ``place``, or if that is empty, where that side has it."""
-        place = place or next((key for key, record in records if record == packed), records[0][0])
+        """Return the table as one side (1: the source, 2: the destination) has it: at ``place``, or if that is empty, where that
+        side has it. Its links are that side's, too: any other would stay for ever where the table is dropped later."""
+        key, packed = records[winner]
         changes: dict[bytes, bytes | None] = {key: None for key, _ in records}
-        changes[place] = packed
-        entry = None if packed is None else self._repository.codec.decode(place, packed)
-        changes |= self._links_in_place(records, entry, tree)
+        changes[place or key] = packed
+        if packed is None:
+            return TableDecision({**changes, **self._removed_links(records, b"")}, table)
+        entry = self._repository.codec.decode(key, packed)
+        path = entry.metadata.get(FOLDER_FIELD, "").encode()
+        changes |= self._links_as_side(winner, entry, tree) | self._removed_links(records, path)
         return TableDecision(changes, table)
 
     def _written(
@@ -249,7 +320,7 @@ class TableMerges:
         fields = state_fields(result.metadata, path)
         key = folder.key_of(result.location)
         assert key is not None
-        written = keep_document(repository, key, place.decode(), result.metadata, fields, writes=writes)
+        written = document_entry(repository, key, place.decode(), result.metadata, fields, writes=writes)
         packed = repository.pack(written)
         changes: dict[bytes, bytes | None] = {key: None for key, _ in records}
         changes[place] = packed
@@ -270,29 +341,48 @@ class TableMerges:
         return TableDecision(changes, _table_merge(records[0][0], "merged", (), result.summary))
 
     def _links_in_place(
-        self, records: list[tuple[bytes, bytes | None]], entry: ObjectEntry | None, tree: Tree
+        self, records: list[tuple[bytes, bytes | None]], entry: ObjectEntry, tree: Tree
     ) -> dict[bytes, bytes | None]:
         """Return the changes of links after which the merged tree has those of source and destination where the table's entry has
-        its links, and nowhere else; with no entry, nowhere."""
-        changes: dict[bytes, bytes | None] = {} if entry is None else dict(self._kept_links(entry, tree))
-        fields = {} if entry is None else entry.metadata
-        path = fields.get(FOLDER_FIELD, "").encode()
+        its links, and nowhere else."""
+        changes: dict[bytes, bytes | None] = dict(self._links_of_sides(entry, tree))
+        path = entry.metadata.get(FOLDER_FIELD, "").encode()
+        for side_entry, _, link, packed in self._links_elsewhere(records, path):
+            link_in_place = path + link.removeprefix(side_entry.metadata[FOLDER_FIELD].encode())
+            is_same_table = side_entry.metadata.get(UUID_FIELD) == entry.metadata.get(UUID_FIELD)
+            if is_same_table and tree.get(link_in_place) is None:
+                changes[link_in_place] = packed
+        return changes | self._removed_links(records, path)
+
+    def _removed_links(self, records: list[tuple[bytes, bytes | None]], path: bytes) -> dict[bytes, bytes | None]:
+        """Return the removals of the links that only one side has, for those below another path than ``path``."""
+        return {
+            link: None for _, opposite, link, _ in self._links_elsewhere(records, path) if opposite.get(link) is None
+        }
+
+    def _links_elsewhere(
+        self, records: list[tuple[bytes, bytes | None]], path: bytes
+    ) -> Iterator[tuple[ObjectEntry, Tree, bytes, bytes]]:
+        """Yield the links that a side has for its table below another path than ``path``: the side's entry, the tree of the
+        opposite side, the key and the record of the link."""
         for (key, packed), side, opposite in zip(records[1:], self._trees[1:], self._trees[:0:-1], strict=True):
-            side_fields = {} if packed is None else self._repository.codec.decode(key, packed).metadata
-            side_path = side_fields.get(FOLDER_FIELD, "").encode()
-            if side_path == path or not side_path.startswith(FILES):
+            entry = None if packed is None else self._repository.codec.decode(key, packed)
+            side_path = b"" if entry is None else entry.metadata.get(FOLDER_FIELD, "").encode()
+            if entry is None or side_path == path or not side_path.startswith(FILES):
                 continue
-            is_same_table = side_fields.get(UUID_FIELD) == fields.get(UUID_FIELD)
             for keys, links_of_block in side.run(side_path, prefix_end(side_path)):
                 for link, packed_link in zip(keys, links_of_block, strict=True):
-                    link_in_place = path + link.removeprefix(side_path)
-                    if is_same_table and tree.get(link_in_place) is None:
-                        changes[link_in_place] = packed_link
-                    if opposite.get(link) is None:
-                        changes[link] = None
-        return changes
+                    yield entry, opposite, link, packed_link
 
-    def _kept_links(self, entry: ObjectEntry, tree: Tree) -> Iterator[tuple[bytes, bytes]]:
+    def _links_as_side(self, number: int, entry: ObjectEntry, tree: Tree) -> dict[bytes, bytes | None]:
+        """Return the changes after which the merged tree has the links of a table that a side (1: the source, 2: the destination)
+        has, and no others of it."""
+        path = entry.metadata.get(FOLDER_FIELD, "").encode()
+        if not path.startswith(FILES):
+            return {}
+        return {key: packed for key, _, packed in diff(tree, self._trees[number], path, prefix_end(path))}
+
+    def _links_of_sides(self, entry: ObjectEntry, tree: Tree) -> Iterator[tuple[bytes, bytes]]:
         """Yield the links that the source or the destination has, and the merged tree has not."""
         path = entry.metadata.get(FOLDER_FIELD, "").encode()
         if not path.startswith(FILES):
@@ -303,18 +393,22 @@ class TableMerges:
                     yield key, packed
 
 
+def _order(strategy: MergeStrategy) -> tuple[int, int]:
+    """Return the numbers of the side that wins and of the other one."""
+    return (1, 2) if strategy is MergeStrategy.SOURCE_WINS else (2, 1)
+
+
 def _table_merge(
     key: bytes,
     outcome: Literal["merged", "source", "destination", "conflict"],
-    conflicts: Sequence[TableConflict],
+    conflicts: Sequence[TableReason],
     summary: TableSummary | None = None,
 ) -> TableMerge:
     """Return the result of the merge of the table at a key."""
     relation = relation_of(key)
     assert relation is not None
-    reasons = tuple(TableReason(**asdict(conflict)) for conflict in conflicts)
     notes = () if summary is None else tuple(map(_note, summary.omitted))
-    return TableMerge(key.decode(), str(relation[0]), outcome, reasons, notes)
+    return TableMerge(key.decode(), str(relation[0]), outcome, tuple(conflicts), notes)
 
 
 def _name_merge(conflict: NameConflict, outcome: Literal["source", "destination", "conflict"]) -> TableMerge:

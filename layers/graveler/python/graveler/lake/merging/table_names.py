@@ -4,12 +4,14 @@ To a merge of trees a name is a key. That one table has two names, that a table 
 which has a table, are conflicts that no key shows by itself.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from graveler.lake.iceberg.catalog_paths import entries_prefix, namespace_of, relation_key, relation_of
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD
 from graveler.lake.iceberg.table_states import UUID_FIELD
 from graveler.model import MergeStrategy
 from graveler.tree.diff import diff
@@ -35,23 +37,39 @@ class NameConflict(Struct, frozen=True):
 
 
 class _Side(Struct, frozen=True):
-    """Changes of one side to entries: all of them, and the keys of the tables that it removed and added, by UUID."""
+    """Changes of one side to entries: all of them; the keys from which it removed a table or a view; and the new key of each that
+    it renamed, by the former one."""
 
     changes: dict[bytes, tuple[bytes | None, bytes | None]]
-    removed: dict[str, bytes]
-    added: dict[str, bytes]
+    removed: frozenset[bytes]
+    renamed: dict[bytes, bytes]
 
     def new(self, key: bytes) -> bytes | None:
         """Return the record of an entry that the side made."""
         before, after = self.changes.get(key, (None, None))
         return after if before is None else None
 
+    def former(self, key: bytes) -> bytes | None:
+        """Return the key at the base of what the side renamed to a key."""
+        return next((former for former, new in self.renamed.items() if new == key), None)
+
     def without(self, key: bytes) -> Changes:
         """Return what takes back that the side made an entry: it is removed, or has its former name, if it was renamed."""
-        former = next(
-            (self.removed[uuid] for uuid, place in self.added.items() if place == key and uuid in self.removed), None
-        )
+        former = self.former(key)
         return {key: None} if former is None else {key: None, former: self.new(key)}
+
+    def renamings(self, key: bytes) -> set[bytes]:
+        """Return a key, and all that the side's renamings connect with it."""
+        keys = {key}
+        step: bytes | None = self.renamed.get(key)
+        while step is not None and step not in keys:
+            keys.add(step)
+            step = self.renamed.get(step)
+        step = self.former(key)
+        while step is not None and step not in keys:
+            keys.add(step)
+            step = self.former(step)
+        return keys
 
 
 def both_changed_names(trees: tuple[Tree, Tree, Tree]) -> bool:
@@ -83,31 +101,32 @@ class TableNames:
 
     def _side(self, base: Tree, side: Tree) -> _Side:
         changes = {key: (before, after) for key, before, after in entry_differences(base, side)}
-        removed: dict[str, bytes] = {}
-        added: dict[str, bytes] = {}
-        for key, records in changes.items():
-            former, latter = (self._uuid(key, packed) for packed in records)
-            if former != latter:
-                removed |= {former: key} if former else {}
-                added |= {latter: key} if latter else {}
-        return _Side(changes, removed, added)
+        identities = {
+            key: (self._identity(key, before), self._identity(key, after)) for key, (before, after) in changes.items()
+        }
+        return _Side(changes, *_renamed(identities))
 
-    def _uuid(self, key: bytes, packed: bytes | None) -> str | None:
+    def _identity(self, key: bytes, packed: bytes | None) -> "_Identity | None":
         if packed is None or relation_of(key) is None:
             return None
-        return self._codec.decode(key, packed).metadata.get(UUID_FIELD)
+        fields = self._codec.decode(key, packed).metadata
+        return _Identity(fields.get(UUID_FIELD, ""), fields.get(FOLDER_FIELD, ""))
 
-    def former_key(self, uuid: str | None) -> bytes | None:
-        """Return the key that a table had at the base, if a side gave it another name."""
-        return next((side.removed[uuid] for side in self._sides if uuid in side.removed), None)
+    def former_keys(self, key: bytes) -> set[bytes]:
+        """Return the keys at the base of what the sides renamed to a key."""
+        return {former for side in self._sides if (former := side.former(key)) is not None}
 
-    def new_key(self, number: int, uuid: str | None) -> bytes | None:
-        """Return the key that a table has at a side (0: the source), if it is new there."""
-        return self._sides[number].added.get(uuid or "")
+    def new_key(self, number: int, key: bytes) -> bytes | None:
+        """Return the key that a side (0: the source) gave to what has this key at the base, if it renamed it."""
+        return self._sides[number].renamed.get(key)
 
     def without(self, number: int, key: bytes) -> Changes:
         """Return what takes back that a side (0: the source) made an entry."""
         return self._sides[number].without(key)
+
+    def renamings(self, number: int, key: bytes) -> set[bytes]:
+        """Return a key, and all that the renamings of a side (0: the source) connect with it."""
+        return self._sides[number].renamings(key)
 
     def conflicts(self) -> list[NameConflict]:
         """Return the conflicts of names, in key order."""
@@ -117,25 +136,24 @@ class TableNames:
 
     def _two_names(self) -> Iterator[NameConflict]:
         source, destination = self._sides
-        for uuid, key in source.removed.items():
-            names = [side.added.get(uuid) for side in self._sides]
-            if names[0] is None or names[1] is None or names[0] == names[1]:
+        for key, name in source.renamed.items():
+            other_name = destination.renamed.get(key, name)
+            if other_name == name:
                 continue
             yield NameConflict(
-                names[0],
-                f"{_name(key)}: the source renamed it to {_name(names[0])}, and the destination to {_name(names[1])}",
+                name,
+                f"{_name(key)}: the source renamed it to {_name(name)}, and the destination to {_name(other_name)}",
                 {
-                    MergeStrategy.SOURCE_WINS: {names[1]: None, names[0]: source.changes[names[0]][1]},
-                    MergeStrategy.DEST_WINS: {names[0]: None, names[1]: destination.changes[names[1]][1]},
+                    MergeStrategy.SOURCE_WINS: {other_name: None, name: source.changes[name][1]},
+                    MergeStrategy.DEST_WINS: {name: None, other_name: destination.changes[other_name][1]},
                 },
             )
 
     def _dropped(self) -> Iterator[NameConflict]:
         for number, renamer in enumerate(self._sides):
             dropper = self._sides[1 - number]
-            for uuid, key in renamer.removed.items():
-                new = renamer.added.get(uuid)
-                if new is None or uuid not in dropper.removed or uuid in dropper.added:
+            for key, new in renamer.renamed.items():
+                if key not in dropper.removed or key in dropper.renamed:
                     continue
                 yield NameConflict(
                     new,
@@ -179,6 +197,41 @@ class TableNames:
                         _WINS[number]: dict(item for place in new for item in other.without(place).items()),
                     },
                 )
+
+
+class _Identity(Struct, frozen=True):
+    """The UUID of a table or a view, and the folder of a table's links: a rename leaves both, and of two names of one UUID each
+    has a folder of its own."""
+
+    uuid: str
+    folder: str
+
+
+def _renamed(
+    identities: Mapping[bytes, tuple["_Identity | None", "_Identity | None"]],
+) -> tuple[frozenset[bytes], dict[bytes, bytes]]:
+    """Return the keys from which a table or a view was removed, and the new key of each that was renamed, by its former key; from
+    the identities before and after at keys. One that was dropped and registered under another name was renamed, too, unless
+    several have its UUID."""
+    differing = {key: pair for key, pair in identities.items() if pair[0] != pair[1]}
+    removed = {key: former for key, (former, _) in differing.items() if former is not None}
+    added = {key: latter for key, (_, latter) in differing.items() if latter is not None}
+    new_keys = {identity: key for key, identity in added.items()}
+    renamed = {key: new_keys[identity] for key, identity in removed.items() if identity in new_keys}
+    former_ones = {key: identity for key, identity in removed.items() if key not in renamed}
+    new_ones = {key: identity for key, identity in added.items() if key not in renamed.values()}
+    for key in former_ones.keys() & new_ones.keys():
+        if former_ones[key].uuid == new_ones[key].uuid:  # it has its links in another folder since, and no other name
+            del former_ones[key], new_ones[key], removed[key]
+    new = _sole_keys(new_ones)
+    renamed |= {key: new[uuid] for uuid, key in _sole_keys(former_ones).items() if uuid in new}
+    return frozenset(removed), renamed
+
+
+def _sole_keys(identities: Mapping[bytes, _Identity]) -> dict[str, bytes]:
+    """Return the keys by UUID of those whose UUID no other has."""
+    counts = Counter(identity.uuid for identity in identities.values())
+    return {identity.uuid: key for key, identity in identities.items() if counts[identity.uuid] == 1}
 
 
 def _name(key: bytes) -> str:

@@ -12,6 +12,7 @@ from graveler.lake.committing.resplit import as_cut
 from graveler.lake.context import Context
 from graveler.lake.deadline import Deadline
 from graveler.lake.merging.inputs import conflict_of, trees_of
+from graveler.lake.merging.named_tables import expect_named_tables, has_in
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit, CommitID, MergeStrategies, MergeStrategy, SplitParameters, TableMerge
 from graveler.system.progress import no_object_progress
@@ -60,7 +61,7 @@ class MergePlan(msgspec.Struct, frozen=True):
 def land_three_way(repository: RepositoryParts, plan: MergePlan, context: Context) -> Commit:
     """Land the merge and return its commit. :class:`MergeConflictError`, :class:`NoChangesError`; :class:`TooMuchWorkError` if
     more records would have to be read than the context allows, or at the end of a range when its ``stop`` demands it; others as
-    :func:`land`."""
+    :func:`expect_named_tables` and :func:`land`."""
 
     progress = None if context.progress is no_object_progress else context.progress
 
@@ -80,6 +81,9 @@ def land_three_way(repository: RepositoryParts, plan: MergePlan, context: Contex
             try:
                 result = merge(base, as_here, before, split, strategy_by_key(chosen.strategies), context.stop, progress)
                 tables = contested_tables(result.conflicts)
+                expect_named_tables(
+                    chosen.strategies, has_in((before, source, base)), plan.source, plan.destination, tables
+                )
                 if tables:
                     decided = strategy_by_key(chosen.strategies, tables)
                     result = merge(base, as_here, before, split, decided, context.stop, progress)
@@ -124,7 +128,8 @@ def with_tables(
 
     source = CommitID("" if chosen.source is None else chosen.source.id)
     strategies = chosen.strategies
-    merges = TableMerges(repository, trees, source, strategy_by_prefix(strategies), strategies.isolation)
+    strategy = strategy_by_prefix(strategies)
+    merges = TableMerges(repository, trees, source, strategy, strategies.isolation, is_detached=not chosen.merged)
     merged, tables = merges.merged(tree, keys, split)
     if tables:
         places = {*keys, *(conflict.key for conflict in merges.name_conflicts())}

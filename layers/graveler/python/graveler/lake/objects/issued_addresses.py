@@ -27,6 +27,7 @@ from graveler.tree.record import TABLES, base32
 NAMESPACES: Final = f"{TABLES}namespace"
 """The key of an empty object, to which the entries of all namespaces of tables refer: their properties are metadata of the
 entries. It is never removed."""
+_STAGING: Final = b"staged tables"
 _CHARS: Final = 20
 _BITS: Final = 100
 _TIME_BITS: Final = 42  # milliseconds until the year 2109
@@ -70,6 +71,7 @@ class DataNames:
         self._uid = uid
         self._secret = secret
         self._lifetime = lifetime
+        self._staging_key = hmac.digest(secret, _STAGING, sha256)
         self.table_folders = TableFolders(hmac.digest(secret, TABLES.encode(), sha256))
         """Recognises the folders of tables."""
 
@@ -113,11 +115,19 @@ class DataNames:
         stamp = self._proof("", uuid, "")
         return key in (self.table_folder(uuid), f"{TABLES}{stamp}/{self._proof('', uuid, stamp)}")
 
+    def proof_of_staging(self, *fields: str) -> str:
+        """Return the proof that this repository has staged the creation of the table which these fields describe."""
+        return _digits(hmac.digest(self._staging_key, _framed(self._uid, *fields), sha256))
+
     def _proof(self, branch: str, path: str, stamp: str) -> str:
         """Return the second part of a name. No branch has an empty name: there ``path`` is the UUID of a table."""
-        fields = [field.encode() for field in (self._uid, branch, path, stamp)]
-        message = b"".join([len(field).to_bytes(4, "big") + field for field in fields])
-        return _digits(hmac.digest(self._secret, message, sha256))
+        return _digits(hmac.digest(self._secret, _framed(self._uid, branch, path, stamp), sha256))
+
+
+def _framed(*fields: str) -> bytes:
+    """Return the fields in a form in which no others have the same bytes."""
+    encoded = [field.encode() for field in fields]
+    return b"".join([len(field).to_bytes(4, "big") + field for field in encoded])
 
 
 def _digits(digest: bytes) -> str:

@@ -9,6 +9,7 @@ from graveler.lake.committing.publish import AlreadyDoneError
 from graveler.lake.committing.resplit import recut
 from graveler.lake.deadline import Deadline
 from graveler.lake.merging.inputs import trees_of
+from graveler.lake.merging.named_tables import expect_named_tables, has_in
 from graveler.lake.merging.three_way import (
     MergePlan,
     conflict_error,
@@ -52,7 +53,8 @@ class ThreeWayWork:
         """The keys of the tables that both sides changed, as far as they are known."""
 
     def plan(self, sizes: Sizes, before: Plan | None) -> Plan:
-        """See :class:`PartedWork`. Three metaranges read, and the cost of finding base and head: as merge in one call."""
+        """See :class:`PartedWork`. Three metaranges read, the cost of finding base and head, and that of
+        :func:`expect_named_tables`: as merge in one call."""
         done = written_before(self._repository, self._undertaking.landing)
         if done is not None:
             return Plan((), done=done.id)
@@ -65,6 +67,9 @@ class ThreeWayWork:
         base, source = trees_of(self._repository, chosen.base, chosen.source)
         split = split_at(self._repository, head)
         trees = base, source, destination
+        expect_named_tables(
+            self._strategies, has_in(trees[::-1]), self._undertaking.source, self._undertaking.destination
+        )
         terms = merge_terms(self._strategies, split)
         parts = planned(terms, trees, merge_points(*trees), sizes, before, self._begun)
         names = base.name(), source.name(), destination.name()
