@@ -5,6 +5,7 @@ The repository has the branch main, and its other refs are made by the program.
 """
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -22,15 +23,15 @@ NOW = "TIMESTAMP '2100-01-01 00:00:00'"
 IDS = [0, 2, 4, 6, 7, 8, 9, 50, 100]
 
 
-def session(uri: str, credential: str, repository: str) -> SparkSession:
-    """A session with a catalog for each ref, which is opened when it is first named."""
+def session(uri: str, credential: str, repository: str, refs: Mapping[str, str], **more: str) -> SparkSession:
+    """A session with a catalog for each ref by name, which is opened when it is first named."""
     options: dict[str, Any] = {
         "spark.jars": ",".join(map(str, iceberg_spark_jars())),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.shuffle.partitions": "1",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
-    for name, ref in REFS.items():
+    for name, ref in refs.items():
         catalog = f"spark.sql.catalog.{name}"
         options |= {
             catalog: "org.apache.iceberg.spark.SparkCatalog",
@@ -41,12 +42,13 @@ def session(uri: str, credential: str, repository: str) -> SparkSession:
             f"{catalog}.oauth2-server-uri": f"{uri}/v1/oauth/tokens",
             f"{catalog}.cache-enabled": "false",  # so that a merge shows at once
         }
-    return local_session("branches of Spark", **{name.replace(".", "__"): value for name, value in options.items()})
+    options = {name.replace(".", "__"): value for name, value in options.items()} | more
+    return local_session("branches of Spark", **options)
 
 
 def main(uri: str, key_id: str, secret: str, repository: str, store: str) -> None:
     """Write tables of both versions on main, and merge what a branch appended."""
-    spark = session(uri, f"{key_id}:{secret}", repository)
+    spark = session(uri, f"{key_id}:{secret}", repository, REFS)
     spark.sparkContext.setLogLevel("ERROR")
     headers = urllib3.make_headers(basic_auth=f"{key_id}:{secret}")
     api = f"{uri.removesuffix('/iceberg')}/api/v1/repositories/{repository}"

@@ -14,6 +14,9 @@ from tests.clients.support import Served, Wire, serving
 from tests.support.iceberg_spark import iceberg_spark_jars
 
 ROOT = Path(__file__).resolve().parents[2]
+SHORT_SESSION = 240
+"""Seconds of a session. Iceberg's Java library renews those that end within five minutes, so it renews each, also those of a
+table that is not there yet (``CREATE TABLE … AS SELECT``)."""
 
 
 @contextmanager
@@ -24,7 +27,7 @@ def serving_a_repository(store: str, folder: Path) -> Iterator[Served]:
             create_sales(served, "local://sales")
             yield served
         return
-    with serving_on_s3(folder) as on_s3:
+    with serving_on_s3(folder, SHORT_SESSION) as on_s3:
         create_sales(on_s3.served, f"s3://{on_s3.bucket}/lake/sales")
         yield on_s3.served
 

@@ -26,9 +26,10 @@ _REFUSAL: Final = (
 
 class RoleSessions:
     """The STS. ``refusal``, if it is set, is the code with which it refuses. Policies of more than ``room`` characters cannot be
-    packed."""
+    packed. Sessions end after ``longest`` seconds at most, whatever was asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = 3600) -> None:
+        self._longest = longest
         self.requests: list[dict[str, str]] = []
         self.refusal = ""
         self.room = 2048
@@ -49,14 +50,14 @@ class RoleSessions:
             return 400, _REFUSAL.format("PackedPolicyTooLarge")
         if len(form["Policy"]) > 2048 or not 900 <= seconds <= 3600 or form["Action"] != "AssumeRole":
             return 400, _REFUSAL.format("ValidationError")
-        end = (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        end = (datetime.now(UTC) + timedelta(seconds=min(seconds, self._longest))).strftime("%Y-%m-%dT%H:%M:%SZ")
         return 200, _ANSWER.format(key=ACCESS_KEY, secret=escape(SECRET_KEY), token=_TOKEN, end=end)
 
 
 @contextmanager
-def role_sessions() -> Iterator[RoleSessions]:
-    """An STS that listens until the end of the block."""
-    sessions = RoleSessions()
+def role_sessions(longest: int = 3600) -> Iterator[RoleSessions]:
+    """An STS that listens until the end of the block, whose sessions last ``longest`` seconds at most."""
+    sessions = RoleSessions(longest)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -15,10 +15,15 @@ import pytest
 from tests.server.support import Answered, Running, started
 from tests.web.story_lake import create_story_lake
 
+PATIENCE_MS: Final = 60_000
+"""How long an expectation and an action of the browser may take, in milliseconds, on a busy machine."""
+
 if find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]
 else:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+
+    expect.set_options(timeout=PATIENCE_MS)
 
 ROOT: Final = Path(__file__).parents[2]
 TRACES: Final = ROOT / "build" / "traces"
@@ -32,8 +37,6 @@ OPTIONS: Final = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE_MS: Final = 20_000
-"""How long an expectation may take to come true, in milliseconds, on a busy machine."""
 
 
 class Site(Protocol):

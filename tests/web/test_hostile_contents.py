@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.web.conftest import PATIENCE_MS, Visit
+from tests.web.conftest import Visit
 
 TOO_MUCH: Final = "This Markdown is too much for the page to draw."
 
@@ -101,7 +101,7 @@ def test_a_readme_that_takes_too_long_is_not_drawn(visit: Visit, reports: str, t
     write_readme(visit, text)
     page = visit.page
     page.goto(f"{visit.origin}{reports}/objects?ref=main")
-    expect(page.get_by_label("README").get_by_role("alert")).to_contain_text(TOO_MUCH, timeout=PATIENCE_MS)
+    expect(page.get_by_label("README").get_by_role("alert")).to_contain_text(TOO_MUCH)
     page.get_by_role("link", name="README.md").first.wait_for()
 
 
@@ -111,5 +111,5 @@ def test_a_readme_loads_no_more_than_a_hundred_pictures(visit: Visit, reports: s
     visit.page.on("request", lambda request: stats.append(request.url) if "absent.png" in request.url else None)
     page = visit.go(f"{reports}/objects?ref=main")
     page.get_by_label("README").get_by_text("words words").wait_for()
-    expect(page.get_by_label("README").locator("img")).to_have_count(0, timeout=PATIENCE_MS)
+    expect(page.get_by_label("README").locator("img")).to_have_count(0)
     assert 0 < len(stats) <= 100

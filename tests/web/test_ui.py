@@ -54,12 +54,12 @@ def test_the_address_signs_in_once_until_the_command_ends(
 
     second = browser.new_context(**look).new_page()
     second.goto(url)
-    expect(second.get_by_role("alert")).to_contain_text("signs in only once", timeout=PATIENCE_MS)
+    expect(second.get_by_role("alert")).to_contain_text("signs in only once")
 
     process.send_signal(signal.SIGINT)
     process.wait(PATIENCE)
     page.get_by_role("link", name="events/", exact=True).click()
-    expect(page.get_by_role("alert").first).to_contain_text("Is the server still running?", timeout=PATIENCE_MS)
+    expect(page.get_by_role("alert").first).to_contain_text("Is the server still running?")
     page.context.close()
     second.context.close()
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, Request, Route, expect
 
-from tests.web.conftest import PATIENCE_MS, Visit
+from tests.web.conftest import Visit
 
 BYTES: Final = re.compile("/objects/data/")
 """Addresses of bytes: presigned URLs of a lake in a folder."""
@@ -88,7 +88,7 @@ def test_a_dropped_folder_arrives_with_all_that_is_in_it(visit: Visit, branch: s
     session.send("Input.dispatchDragEvent", {"type": "dragOver", **point})
     page.locator(".drop.ready").wait_for()  # the page takes files here
     session.send("Input.dispatchDragEvent", {"type": "drop", **point})
-    expect(uploads(page)).to_contain_text("102 of 102 uploaded", timeout=PATIENCE_MS)
+    expect(uploads(page)).to_contain_text("102 of 102 uploaded")
     page.get_by_role("link", name="july/").click()
     page.get_by_role("link", name="read me.txt").wait_for()
     listing = visit.call("GET", f"/repositories/sales/refs/{branch}/objects/ls?prefix=inbox/july/raw/&amount=1000")
