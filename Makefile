@@ -259,6 +259,8 @@ soak: soak-spark soak-tests soak-recipes soak-mutations  ## the long campaigns: 
 soak-spark soak-tests: export GRAVELER_SCHEDULES ?= 20000
 soak-spark: export GRAVELER_STREAM_KILLS ?= 50
 soak-spark: export GRAVELER_FEED_KILLS ?= 30
+soak-spark: export GRAVELER_SPARK_HISTORIES ?= 300
+soak-spark: export GRAVELER_SPARK_KILLS ?= 200
 soak-spark soak-tests: export GRAVELER_SOAK_SECONDS ?= 60
 soak-spark soak-tests: export GRAVELER_MERGE_CASES ?= 200000
 soak-spark soak-tests: export GRAVELER_MERGES ?= 20000

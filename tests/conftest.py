@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import campaigns
+from tests.support.crashes import Crashes
 from tests.support.shell import Shell
 from tests.support.warm_command import warm_command
 
@@ -120,6 +121,7 @@ class _Deselected:
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["GRAVELER_CONFIG"] = "/nowhere/graveler.toml"  # and not that of who runs the tests
     config.pluginmanager.register(_Shares())
+    config.pluginmanager.register(Crashes(config))
     config.pluginmanager.register(_Deselected(config))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what is in its background so, and commands that tests interrupt would inherit it.

@@ -18,8 +18,17 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "layers/graveler/python/graveler"
 GUIDES = ("CONTRIBUTING.md", "docs/reading.md")
 
-MADE = {".venv", ".venv-spark", ".venv-spark35", ".venv-deploy", ".venv-docs", ".venv-newest", "build/docs/html"}
-"""What `make` makes: environments, and the site."""
+MADE = {
+    ".venv",
+    ".venv-spark",
+    ".venv-spark35",
+    ".venv-deploy",
+    ".venv-docs",
+    ".venv-newest",
+    "build/docs/html",
+    "tests/gateway/clients/javascript/node_modules",
+}
+"""What `make` makes, maybe later than these tests run: environments, and the site."""
 ENDINGS = (".py", ".md", ".json", ".toml", ".lock", ".txt")
 NAME = re.compile(r"\w+(\.\w+)*(\(\))?")
 PAIR = re.compile(r"`([\w./-]+\.py)`,? ((?:`(?![\w.]*\.py`)\w[\w.]*`(?:, | and )?)+)")

@@ -96,7 +96,7 @@ def test_history_has_the_commit_of_each_snapshot() -> None:
         assert at_commit["snapshot_id"] == version["snapshot_id"]
     assert (created["snapshot_id"], created["snapshots"]) == (None, [])
     lines = done("table", "history", MAIN, "shop.orders", "-n", "1").out.splitlines()
-    assert lines[1:] == [f"    snapshot {merged['snapshot_id']} append +1 rows"]
+    assert lines[1:] == [f"    snapshot {merged['snapshot_id']} append +1 row"]
 
 
 @pytest.mark.usefixtures("orders")
@@ -242,6 +242,15 @@ def test_options_of_a_merge_decide_about_tables(options: tuple[str, ...], outcom
     assert {*catalog().load_table("shop.orders").scan().to_arrow()["id"].to_pylist()} == ids
 
 
+@pytest.mark.usefixtures("orders")
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_strategy_for_a_table_that_does_not_exist_is_refused_in_words(options: tuple[str, ...]) -> None:
+    contend()
+    refused = run("merge", "lakefs://lake/dev", "main", "--strategy", "shop.order=source-wins", *options)
+    assert refused.code == ExitCode.INVALID, refused
+    assert "table shop.order, which neither 'dev' nor 'main' has" in refused.err, refused
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -269,9 +278,10 @@ def test_a_lake_that_was_moved_has_its_locations_rewritten(lake: Path) -> None:
     refused = run("table", "rewrite-location", "lakefs://lake/main~1", *options)
     assert (refused.code, "only a branch can change" in refused.err) == (ExitCode.INVALID, True)
     rewritten = done("table", "rewrite-location", MAIN, "shop.orders", *options, "--json").json
-    assert rewritten["tables"] == ["shop.orders"]
+    assert (rewritten["tables"], rewritten["views"]) == (["shop.orders"], [])
     assert rewritten["commit"]["message"] == "Rewrite the location of table shop.orders"
-    assert done("table", "rewrite-location", MAIN, *options, "--json").json == {"tables": [], "commit": None}
+    none: dict[str, object] = {"tables": [], "views": [], "commit": None}
+    assert done("table", "rewrite-location", MAIN, *options, "--json").json == none
     assert done("table", "check", MAIN, "shop.orders", *options).out == "nothing is wrong\n"
     words = done("table", "rewrite-location", "lakefs://lake/dev", *options).out
     assert words.startswith("rewrote 1 table: "), words

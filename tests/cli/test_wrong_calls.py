@@ -74,6 +74,7 @@ WRONG: list[tuple[str, str]] = [
     ("log lakefs://lake/main@{1 hour ago}", "a shell cuts a ref at its spaces; put it in quotes, or write dots"),
     ("log 'lakefs://lake/main@{1 houre ago}'", "or how long ago: 1 hour ago, 90m, 3d or yesterday"),
     ("merge lakefs://lake/dev main --strategy source", "--strategy 'source' is none of source-wins, dest-wins"),
+    ("merge lakefs://lake/dev main --strategy =source-wins", "--strategy '=source-wins' is none of source-wins"),
     # Habits from git.
     ("log HEAD", "Nothing is checked out, so there is no HEAD: name the branch, as in lakefs://REPOSITORY/main"),
     ("revert lakefs://lake/HEAD~1 main", "there is no HEAD: name the branch, as in lakefs://REPOSITORY/main~1"),

@@ -28,13 +28,13 @@ class ServedOnS3(Struct, frozen=True):
 
 
 @contextmanager
-def serving_on_s3(folder: Path) -> Iterator[ServedOnS3]:
+def serving_on_s3(folder: Path, longest_session: int = 3600) -> Iterator[ServedOnS3]:
     """The server of a new lake, until the end of the block. It gives its clients sessions of a role, whose keys are the S3
-    server's own. ``folder`` is for files of the server's."""
+    server's own, for ``longest_session`` seconds at most. ``folder`` is for files of the server's."""
     variables, place = new_lake_on_aws("tables", folder / "cache")
     objects = str(place["objects"])
     bucket = objects.removeprefix("s3://").partition("/")[0]
-    with role_sessions() as sts, ExitStack() as server:
+    with role_sessions(longest_session) as sts, ExitStack() as server:
         variables |= {
             "GRAVELER_TABLES": place["location"],
             "GRAVELER_OBJECTS": objects,

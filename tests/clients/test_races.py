@@ -193,7 +193,7 @@ def test_a_client_that_goes_away_leaves_nothing(
     )
     connection = raw(served, request, begun, url=where["presigned_url"] if way == "presigned" else "")
     connection.shutdown(socket.SHUT_WR)
-    connection.settimeout(30)
+    connection.settimeout(PATIENCE)
     while connection.recv(65536):  # until the server is done with it
         pass
     connection.close()

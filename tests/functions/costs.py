@@ -19,17 +19,20 @@ from typing import Any, Final
 import msgspec
 
 from graveler.ingest.rules import CommitPolicy, Rule, RuleStore
+from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.repository import OpenRepository
 from graveler.model import ObjectEntry, Repository, SplitParameters
 from graveler.operations.dispatcher import Dispatcher
 from graveler.operations.pinned_requests import MERGE
 from graveler.operations.store import Operation
+from graveler.requests.iceberg import Identifier
 from graveler.storage.objects.s3 import S3Objects, S3Settings
 from infra import prices
 from tests.functions.cost_table import COUNTED, Costs, Used, table, transitions, write
 from tests.functions.events import event
 from tests.functions.runtime import Started
 from tests.functions.served import NAME, Served, serving
+from tests.lake.iceberg.support import SCHEMA, appended, creation_of
 from tests.lake.support import NAMESPACE, World
 from tests.storage.adapters import make_bucket
 from tests.support.capacity import Units, units_of
@@ -42,6 +45,7 @@ LARGE: Final = 20_000
 """Changes of a commit that tells what each further one costs."""
 _ROUNDS: Final = 20
 """How often a verb that changes nothing is asked, for the time that it takes."""
+_TABLES: Final = 100
 _BATCH: Final = 480
 """Events that the function of ingest gets at once: ``infra.ingest.BATCH``."""
 _YOUNG: Final = "2100-01-31T14:05:06Z"
@@ -166,7 +170,50 @@ def of_requests(served: Served, meter: Meter, repository: OpenRepository) -> dic
         _warm(served, function)
         merge = served.asked("POST", "/refs/dev/merge/main", body={"message": "merged"})
         found["merge of a branch with 1 change"] = meter.measure(function, merge)
-    return found
+    return {**found, **of_tables(served, meter, repository)}
+
+
+def of_tables(served: Served, meter: Meter, repository: OpenRepository) -> dict[str, Used]:
+    """Verbs of the catalog of Iceberg tables, in a process that knows the branch."""
+
+    def asked(method: str, path: str, body: Any = None, *, warehouse: str = NAME) -> dict[str, Any]:
+        return event(method, f"/iceberg/v1/{warehouse}/main/{path}", body=body, authorization=served.authorization)
+
+    warm = served.lake.create_repository("warm", f"{served.environment['GRAVELER_OBJECTS']}/warm")
+    for opened in (warm, repository):
+        opened.create_namespace("main", namespace=("shop",))
+        opened.commit_tables(
+            "main", tables=[creation_of(Identifier(("shop",), f"t{number}")) for number in range(_TABLES)]
+        )
+    tables, table = "namespaces/shop/tables", "namespaces/shop/tables/t0"
+    properties = {"updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    definition = {"name": "new", "schema": SCHEMA}
+    with served.function("catalog") as function:
+
+        def append(opened: OpenRepository) -> dict[str, Any]:
+            """The commit of a client that has written a data file, a manifest and a list of manifests."""
+            parts = opened.parts
+            document = CatalogReader(parts, "main").load(Identifier(("shop",), "t0")).document
+            parts.objects.put(f"{document['location'].removeprefix(f'{parts.namespace}/')}/data/a", b"rows")
+            change = appended(parts, document, "data/a")
+            body = {"requirements": change.requirements, "updates": change.updates}
+            return asked("POST", table, body, warehouse=opened.repository.name)
+
+        for name, opened in (("warm", warm), (NAME, repository)):
+            load = meter.measure(function, asked("GET", table, warehouse=name))
+            loads = meter.measure(function, asked("GET", table, warehouse=name), rounds=_ROUNDS)
+            page = meter.measure(function, asked("GET", tables, warehouse=name), rounds=_ROUNDS)
+            change = meter.measure(function, asked("POST", table, properties, warehouse=name))
+            addition = meter.measure(function, append(opened))
+            creation = meter.measure(function, asked("POST", tables, definition, warehouse=name))
+    return {
+        "load of an Iceberg table, nothing in the cache": load,
+        "load of an Iceberg table, tree in the cache": loads,
+        f"list of {_TABLES} Iceberg tables": page,
+        "commit of an Iceberg table's properties": change,
+        "commit of a file that was appended to an Iceberg table": addition,
+        "creation of an Iceberg table": creation,
+    }
 
 
 def _of_commits(served: Served, meter: Meter, repository: OpenRepository) -> dict[str, Used]:

@@ -3,11 +3,13 @@
 import os
 import traceback
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from threading import Event
+from time import time
 from typing import Final
 
 import pytest
@@ -25,6 +27,7 @@ from graveler.staging.cleanup import CleanupQueue
 from graveler.staging.tokens import Outcomes
 from graveler.storage.objects.cache import FileCache
 from graveler.storage.objects.memory import MemoryObjects
+from graveler.storage.objects.port import Objects
 from graveler.storage.tables.memory import MemoryTables
 from graveler.storage.tables.port import Tables
 from tests.support.children import end_process
@@ -103,20 +106,16 @@ class Died(BaseException):
     """A client's process was killed. From then on none of its requests arrives."""
 
 
-class World:
+class StoredWorld(ABC):
     """The storage and the time that several clients share. Each :meth:`repository` is another client, with empty caches."""
 
-    def __init__(self, split: SplitParameters = TINY, *, clock: FakeClock | None = None) -> None:
-        self.clock = clock or FakeClock()
-        self.tables: Tables = MemoryTables()
-        self.stores: dict[str, MemoryObjects] = {}
-        self.split = split
-        self.main = self.lake().create_repository(NAME, NAMESPACE, split=split)
+    clock: FakeClock
+    tables: Tables
+    main: OpenRepository
 
-    def objects(self, namespace: str = NAMESPACE) -> MemoryObjects:
-        if namespace not in self.stores:
-            self.stores[namespace] = MemoryObjects(namespace, self.clock.now)
-        return self.stores[namespace]
+    @abstractmethod
+    def objects(self, namespace: str = "") -> Objects:
+        """The store of a namespace; that of the world's repository if none is named."""
 
     def lake(
         self, schedule: Schedule | None = None, *, cache: FileCache | None = None, clock: Clock | None = None
@@ -164,6 +163,35 @@ class World:
 
     def cleanup(self) -> CleanupQueue:
         return CleanupQueue(self.tables, self.main.repository.uid)
+
+
+class World(StoredWorld):
+    """A world in memory."""
+
+    def __init__(self, split: SplitParameters = TINY, *, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock()
+        self.tables: Tables = MemoryTables()
+        self.stores: dict[str, MemoryObjects] = {}
+        self.split = split
+        self.main = self.lake().create_repository(NAME, NAMESPACE, split=split)
+
+    def objects(self, namespace: str = NAMESPACE) -> MemoryObjects:
+        if namespace not in self.stores:
+            self.stores[namespace] = MemoryObjects(namespace, self.clock.now)
+        return self.stores[namespace]
+
+
+class PlacedWorld(StoredWorld):
+    """A world on other storage, which is empty before. Its time begins now: the times of files there are real ones."""
+
+    def __init__(self, tables: Tables, store: Objects) -> None:
+        self.clock = FakeClock(time())
+        self.tables = tables
+        self._store = store
+        self.main = self.lake().create_repository(NAME, store.namespace, split=TINY)
+
+    def objects(self, namespace: str = "") -> Objects:
+        return self._store
 
 
 class Counted:

@@ -2,14 +2,16 @@
 
 import pytest
 
-from graveler.errors import MergeConflictError
+from graveler.errors import InvalidError, MergeConflictError
 from graveler.lake.repository import OpenRepository
+from graveler.model import MergeStrategies, MergeStrategy
 from graveler.operations.one_process import do_in_parts
 from graveler.operations.work import Report
 from graveler.requests.iceberg import TableChange
 from tests.lake.iceberg.support import ORDERS, metadata, set_property, with_table
 from tests.lake.support import World
 from tests.operations.support import alone, diverged, merge_ask, operations, write_down
+from tests.support.pinned import pinned_merge
 
 pytestmark = pytest.mark.usefixtures("small_parts")
 
@@ -50,6 +52,16 @@ def test_a_conflict_of_tables_has_its_reason() -> None:
     with pytest.raises(MergeConflictError, match=r"table shop\.orders: "):
         do_in_parts(world.repository(), "op", b"", Report())
     assert metadata(world)["properties"]["a"] == "main"
+
+
+def test_a_strategy_for_a_table_that_no_side_has_is_refused() -> None:
+    world = world_with_table()
+    set_property(world, "a", "dev", "dev")
+    strategies = MergeStrategies(by_prefix=(("_iceberg/shop/none.table", MergeStrategy.SOURCE_WINS),))
+    source_id = world.main.commit_of("dev").id
+    write_down(world, pinned_merge(source="dev", source_id=source_id, destination="main", strategies=strategies))
+    with pytest.raises(InvalidError, match=r"table shop\.none, which neither 'dev' nor 'main' has"):
+        do_in_parts(world.repository(), "op", b"", Report())
 
 
 def test_other_conflicts_are_reported_as_ever() -> None:

@@ -4,6 +4,7 @@ deleting, after the end of the key, by tricks with paths."""
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl
 from urllib.request import Request, urlopen
 
 import pytest
@@ -214,6 +215,103 @@ def test_a_staged_table_is_written_before_it_is_there(lake: TablesOnS3) -> None:
     assert sign(lake, f"{location}/data/a", method="PUT", path=path).status == 200
     assert sign(lake, f"{location}/data/a", lake.world.reader, path=path).status == 403
     assert sign(lake, f"s3://{lake.bucket}/lake/sales/data/a", method="PUT", path=path).status == 403
+
+
+def stage(lake: TablesOnS3, name: str, key: str, ref: str = "main") -> tuple[dict[str, Any], str]:
+    """Stage the creation of a table. Return the response, and the address at which its credentials are renewed."""
+    path = f"!/iceberg/v1/sales/{ref}/namespaces/shop/tables"
+    body = {"name": name, "schema": SCHEMA, "stage-create": True}
+    staged = lake.call("POST", path, body=body, authorization=key).json()
+    return staged, str(staged["config"]["client.refresh-credentials-endpoint"])
+
+
+def renew(lake: TablesOnS3, address: str, key: str) -> Answer:
+    path, _, query = address.partition("?")
+    return lake.call("GET", f"!/iceberg/{path}", dict(parse_qsl(query)), authorization=key)
+
+
+def commit_staged(lake: TablesOnS3, staged: dict[str, Any], name: str, key: str, ref: str = "main") -> None:
+    metadata = staged["metadata"]
+    updates = [
+        {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
+        {"action": "upgrade-format-version", "format-version": 2},
+        {"action": "add-schema", "schema": metadata["schemas"][0]},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+    ]
+    body = {"requirements": [{"type": "assert-create"}], "updates": updates}
+    path = f"!/iceberg/v1/sales/{ref}/namespaces/shop/tables/{name}"
+    assert lake.call("POST", path, body=body, authorization=key).status == 200
+
+
+def test_credentials_of_a_staged_table_are_renewed(lake: TablesOnS3) -> None:
+    key = lake.key(Role.WRITER, branches=("main",))
+    staged, address = stage(lake, "slow", key)
+    for _ in range(2):  # what is renewed can be renewed again
+        lake.sts.requests.clear()
+        answer = renew(lake, address, key)
+        assert answer.headers["cache-control"] == "no-store"
+        [credential] = answer.json()["storage-credentials"]
+        assert credential["prefix"] == f"{staged['metadata']['location']}/"
+        address = credential["config"]["client.refresh-credentials-endpoint"]
+    load(lake, key)
+    stage(lake, "slow", key)
+    assert renew(lake, address, key).json()["storage-credentials"][0]["prefix"] == credential["prefix"]
+    commit_staged(lake, staged, "slow", key)
+    [credential] = renew(lake, address, key).json()["storage-credentials"]
+    assert credential["prefix"] == f"{staged['metadata']['location']}/"
+    assert "claim" not in credential["config"]["client.refresh-credentials-endpoint"]
+
+
+def test_nobody_else_renews_the_credentials_of_a_staged_table(lake: TablesOnS3) -> None:
+    lake.world.lake.repository("sales").create_branch("side", "main")
+    key = lake.key(Role.WRITER, branches=("main",))
+    _, address = stage(lake, "mine", key)
+    time, uuid, proof = address.partition("claim=")[2].split(".")
+    orders = load(lake).json()["metadata"]["table-uuid"]
+    assert renew(lake, address.partition("?")[0], key).status == 404
+    for other in (lake.key(Role.WRITER), lake.key(Role.READER), lake.key(Role.ADMIN)):
+        assert renew(lake, address, other).status == 403
+    lake.sts.requests.clear()
+    for forged in (
+        address.replace(uuid, orders),
+        address.replace(time, str(int(time) + 3600)),
+        address.replace(proof, "0" * len(proof)),
+        address.replace("/mine/", "/yours/"),
+        address.replace("/shop/", "/shop%1Fmine/"),
+        address.replace("/main/", "/side/"),
+        f"{address}.",
+        address.replace(f"{time}.{uuid}.", ""),
+    ):
+        assert renew(lake, forged, key).status == 403, forged
+    assert renew(lake, address.replace("/sales/", "/other/"), key).status == 403
+    assert not lake.sts.requests
+
+
+def test_a_claim_ends_with_the_first_commit_of_the_table(lake: TablesOnS3) -> None:
+    key = lake.key(Role.WRITER)
+    lake.world.lake.repository("sales").create_branch("apart", "main")
+    staged, address = stage(lake, "moved", key)
+    commit_staged(lake, staged, "moved", key, "apart")
+    assert renew(lake, address, key).status == 404
+    staged, address = stage(lake, "dropped", key)
+    commit_staged(lake, staged, "dropped", key)
+    dropped = lake.call("DELETE", "!/iceberg/v1/sales/main/namespaces/shop/tables/dropped", authorization=key)
+    assert dropped.status == 204
+    assert renew(lake, address, key).status == 404
+
+
+def test_a_staged_table_of_a_branch_that_is_protected_since_is_only_read(lake: TablesOnS3) -> None:
+    repository, key = lake.world.lake.repository("sales"), lake.key(Role.WRITER)
+    repository.create_branch("later", "main")
+    staged, address = stage(lake, "late", key, "later")
+    assert allows(policy(lake), "s3:PutObject", f"{staged['metadata']['location']}/data/a")
+    repository.protect(["later"])
+    assert renew(lake, address, key).status == 200
+    assert not allows(policy(lake), "s3:PutObject", f"{staged['metadata']['location']}/data/a")
 
 
 def link(lake: TablesOnS3, name: str, *outside: str) -> str:

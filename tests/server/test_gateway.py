@@ -221,6 +221,40 @@ def test_a_refused_client_that_waits_before_it_sends_a_body_has_the_whole_respon
     assert bodies == [b"who are you?"]
 
 
+class Known(Nobody):
+    """An application that takes bodies from everybody."""
+
+    def handling(self, method: str, path: str, /) -> Handling:
+        return Handling(BodyKind.JSON)
+
+    def reject_without_body(self, event: Mapping[str, Any], /) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "wait"), [("/api/v1/repositories", 503, None), ("/iceberg/v1/rep/main/namespaces", 429, b"1")]
+)
+def test_a_body_without_room_for_it_is_refused_as_the_clients_of_its_path_repeat_it(
+    metrics: Metrics, tmp_path: Path, path: str, status: int, wait: bytes | None
+) -> None:
+    """Iceberg's clients take a 503 for a commit whose outcome is unknown."""
+    messages: list[Message] = []
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+
+    settings = ServerSettings(lake=FolderLake(tmp_path), metrics=tmp_path, spool_bytes=100, spooled_bytes=1000)
+    head = {"method": "POST", "raw_path": path.encode(), "query_string": b"", "http_version": "1.1", "client": None}
+    chunked = ((b"transfer-encoding", b"chunked"),)
+    with closing(Threads("handler", 1)) as threads:
+        gateway = Gateway(Known(), None, metrics, settings, 0, threads, threads, threads)
+        asyncio.run(gateway({**head, "headers": chunked}, arriving(bytes(500), bytes(501)), send))
+    headers = dict(messages[0]["headers"])
+    assert (messages[0]["status"], headers.get(b"retry-after")) == (status, wait)
+    document = json.loads(b"".join(message["body"] for message in messages[1:]))
+    assert document.get("error", {}).get("type") == (None if wait is None else "TooManyRequestsException")
+
+
 class Endless:
     """A body of which there is always more."""
 

@@ -18,6 +18,7 @@ from http.client import HTTPResponse
 from multiprocessing import Pipe
 from pathlib import Path
 from queue import Queue
+from typing import Any
 
 import pytest
 
@@ -236,16 +237,32 @@ def test_strange_paths_are_no_trouble(server: Running, target: str) -> None:
     assert 400 <= status < 500
 
 
-def test_bodies_beyond_the_limit_are_refused(server: Running) -> None:
+@pytest.mark.parametrize("path", [API, "/iceberg/v1/rep/main/namespaces"])
+def test_bodies_beyond_the_limit_are_refused(server: Running, path: str) -> None:
     with server.connect() as connection:
         connection.sendall(
-            f"POST {API} HTTP/1.1\r\nHost: h\r\nAuthorization: {basic()}\r\nContent-Type: application/json\r\n"
+            f"POST {path} HTTP/1.1\r\nHost: h\r\nAuthorization: {basic()}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {1 << 30}\r\n\r\n".encode()
         )
         answer = HTTPResponse(connection)
         answer.begin()
         assert (answer.status, answer.reason) == (413, "Payload Too Large")
-        assert "message" in json.loads(answer.read())
+        expect_refusal(path, 413, json.loads(answer.read()))
+
+
+@pytest.mark.parametrize("path", [API, "/iceberg/v1/rep/main/namespaces"])
+def test_headers_beyond_the_limit_are_refused(server: Running, path: str) -> None:
+    refused = server.ask("GET", path, headers={"x-long": "x" * (33 << 10)})
+    assert refused.status == 431
+    expect_refusal(path, 431, refused.json())
+
+
+def expect_refusal(path: str, status: int, document: dict[str, Any]) -> None:
+    """Expect a refusal in the words of the path's protocol."""
+    if path.startswith("/iceberg"):
+        assert (document["error"]["code"], document["error"]["type"]) == (status, "BadRequestException")
+        document = document["error"]
+    assert "more than" in document["message"] or "at most" in document["message"]
 
 
 def test_figures_are_those_of_all_workers(server: Running) -> None:

@@ -10,6 +10,7 @@ from tests.api.support import Answer, Client, basic, segment
 CATALOG = "!/iceberg/v1/repo/main"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
 SET = {"action": "set-properties", "updates": {"a": "b"}}
+ORDERS = {"namespace": ["shop"], "name": "orders"}
 
 
 @pytest.fixture
@@ -39,7 +40,9 @@ def test_a_warehouse_names_a_repository_and_a_ref(call: Client) -> None:
     head = call("GET", "/repositories/repo/refs/main/commits").json()["results"][0]["id"]
     assert prefix("repo") == prefix("repo@main") == "repo/main"
     assert prefix("repo@main@") == prefix(f"repo@{head[:12]}") == f"repo/{head}"
-    endpoints = call("GET", "!/iceberg/v1/config", {"warehouse": "repo@main@"}).json()["endpoints"]
+    config = call("GET", "!/iceberg/v1/config", {"warehouse": "repo@main@"}).json()
+    assert config["idempotency-key-lifetime"] == "P6D", "without it no client sends a key"
+    endpoints = config["endpoints"]
     assert "GET /v1/{prefix}/namespaces/{namespace}/tables" in endpoints
     assert "POST /v1/{prefix}/namespaces" not in endpoints
     assert error(call("GET", "!/iceberg/v1/config")) == (400, "BadRequestException")
@@ -60,8 +63,19 @@ def test_every_endpoint_that_is_offered_has_a_route(call: Client) -> None:
 
 def test_a_catalog_at_a_commit_changes_nothing(tables: Client) -> None:
     head = tables("GET", "!/iceberg/v1/config", {"warehouse": "repo@main@"}).json()["overrides"]["prefix"]
-    assert tables("GET", f"!/iceberg/v1/{head}/namespaces/shop/tables/orders").status == 200
-    assert error(tables("POST", f"!/iceberg/v1/{head}/namespaces", body={"namespace": ["x"]}))[0] in (400, 404)
+    catalog, names = f"!/iceberg/v1/{head}", {"source": ORDERS, "destination": {**ORDERS, "name": "x"}}
+    assert tables("GET", f"{catalog}/namespaces/shop/tables/orders").status == 200
+    for method, path, body in (
+        ("POST", "namespaces", {"namespace": ["x"]}),
+        ("POST", "namespaces/shop/properties", {"updates": {"a": "b"}}),
+        ("POST", "namespaces/shop/tables", {"name": "x", "schema": SCHEMA}),
+        ("POST", "namespaces/shop/tables", {"name": "x", "schema": SCHEMA, "stage-create": True}),
+        ("POST", "namespaces/shop/tables/orders", {"updates": [SET]}),
+        ("DELETE", "namespaces/shop/tables/orders", None),
+        ("POST", "tables/rename", names),
+        ("POST", "transactions/commit", {"table-changes": [{"identifier": ORDERS, "updates": [SET]}]}),
+    ):
+        assert error(tables(method, f"{catalog}/{path}", body=body)) == (404, "NotFoundException"), path
 
 
 def test_some_clients_encode_the_slash_of_a_prefix(tables: Client) -> None:
@@ -122,7 +136,7 @@ def test_namespaces_nest_and_have_properties(call: Client) -> None:
     assert call("GET", below).json() == {"namespace": ["a", "b"], "properties": {"k": "v"}}
     assert call("POST", f"{below}/properties", body={"removals": ["k"]}).json()["removed"] == ["k"]
     both = call("POST", f"{below}/properties", body={"updates": {"k": "v"}, "removals": ["k"]})
-    assert both.status in (400, 422)
+    assert error(both) == (422, "UnprocessableEntityException")
     assert error(call("DELETE", f"{CATALOG}/namespaces/a")) == (409, "NamespaceNotEmptyException")
     assert call("DELETE", below).status == 204
     assert call("DELETE", f"{CATALOG}/namespaces/a").status == 204
@@ -168,7 +182,10 @@ def test_refusals_say_what_clients_look_for(tables: Client) -> None:
     assert error(tables("POST", path, body={"requirements": [wrong], "updates": []})) == (409, "CommitFailedException")
     assert error(tables("POST", path, body={"updates": [{"action": "x"}]})) == (400, "BadRequestException")
     assert error(tables("POST", path, body={"updates": "x"})) == (400, "BadRequestException")
-    assert error(tables("POST", path, body={"requirements": [{"type": "x"}]})) == (400, "BadRequestException")
+    assert error(tables("POST", path, body={"requirements": [{"type": "x"}], "updates": []}))[0] == 400
+    for target in (path, f"{CATALOG}/transactions/commit"):  # a success would say that changes which got lost were made
+        for lost in (None, {}, {"requirements": [wrong]}):
+            assert error(tables("POST", target, body=lost)) == (400, "BadRequestException")
     assert error(tables("GET", f"{CATALOG}/namespaces/shop/tables/none")) == (404, "NoSuchTableException")
     assert error(tables("DELETE", f"{CATALOG}/namespaces/shop/tables/none")) == (404, "NoSuchTableException")
     assert error(create(tables, "orders")) == (409, "AlreadyExistsException")
@@ -207,6 +224,18 @@ def test_a_repeated_request_with_a_key_has_one_effect(tables: Client) -> None:
     assert answers[0].json() == answers[1].json()
     log = tables("GET", "/repositories/repo/refs/main/commits").json()["results"]
     assert [commit["message"] for commit in log].count("Change table shop.orders") == 1
+
+
+def test_a_key_is_for_one_request(tables: Client) -> None:
+    assert create(tables, "other").status == 200
+    path = f"{CATALOG}/namespaces/shop/tables"
+    headers = {"Idempotency-Key": "0190e2b4-0000-7000-8000-000000000000"}
+    assert tables("POST", f"{path}/orders", body={"updates": [SET]}, headers=headers).status == 200
+    other = {"updates": [{**SET, "updates": {"a": "c"}}]}
+    for target, body in ((f"{path}/orders", other), (f"{path}/other", {"updates": [SET]})):
+        refused = tables("POST", target, body=body, headers=headers)
+        assert error(refused) == (400, "BadRequestException")
+        assert "another request used this key" in refused.json()["error"]["message"]
 
 
 def test_tables_are_renamed_dropped_and_registered(tables: Client) -> None:

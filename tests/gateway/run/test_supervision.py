@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from graveler.gateway.run.supervision import ProgramEnd, ProgramNotStartedError, run_to_end
+from tests.support.patience import PATIENCE
 
 _SUPERVISE = """
 import os, signal, sys
@@ -71,7 +72,7 @@ def supervised(text: str) -> "subprocess.Popen[str]":
 
 
 def lines(process: "subprocess.Popen[str]") -> list[str]:
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=PATIENCE)
     return str(out).splitlines()
 
 

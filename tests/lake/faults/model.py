@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import md5
 from typing import Final
 
+from graveler.errors import InvalidError
 from graveler.lake.iceberg.metadata_files import read_document
 from graveler.lake.iceberg.table_folders import folder_of
 from graveler.lake.iceberg.table_states import reader_in
@@ -13,7 +14,6 @@ from graveler.lake.repository import OpenRepository
 from graveler.lake.settings.change import read_settings
 from graveler.model import ObjectEntry
 from graveler.table_format.reached_files import reached_files
-from graveler.table_format.table_metadata import read_table
 from graveler.values.reserved_paths import FILES, RESERVED, is_table
 
 
@@ -99,10 +99,13 @@ def texts(repository: OpenRepository, ref: str) -> dict[str, str]:
 
 
 def _text_of_table(repository: OpenRepository, entry: ObjectEntry, linked: set[str]) -> str:
-    """The properties and data files of a table, all of whose files are there and linked."""
+    """The properties and data files of a table, all of whose files are there and linked; or that it lies elsewhere now."""
     parts = repository.parts
-    document = read_document(parts, entry, "", read_table)
-    folder = folder_of(parts, document["table-uuid"], document["location"])
+    document = read_document(parts, entry, "")
+    try:
+        folder = folder_of(parts, document["table-uuid"], document["location"])
+    except InvalidError:
+        return MOVED
     read = reader_in(parts, folder)
     locations = sorted(reached_files(document, read))
     for location in locations:
@@ -112,6 +115,7 @@ def _text_of_table(repository: OpenRepository, entry: ObjectEntry, linked: set[s
     return " ".join([*data, *(f"{name}={text}" for name, text in sorted(document["properties"].items()))])
 
 
+MOVED: Final = "moved"
 _TEXTS: Final = {md5(text.encode()).hexdigest(): text for text in "0123456789"}
 """The texts that objects hold in these lakes, by their checksum: reading them would be slow."""
 

@@ -1,7 +1,8 @@
-"""Random histories of a table on branches of a lake in a folder, by PyIceberg and by a writer of row-level deletes."""
+"""Random histories of a table on branches of a lake, by PyIceberg and by a writer of row-level deletes."""
 
+import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -19,6 +20,7 @@ from graveler.lake.repository import OpenRepository
 from graveler.requests.iceberg import Identifier, TableChange
 from graveler.sdk.iceberg_tables import Tables
 from graveler.table_format.reached_files import reached_files
+from graveler.table_format.row_id_blocks import with_own_row_ids
 from tests.lake.iceberg.row_reader import Document, Rows, Values, names_of, read_rows
 from tests.lake.iceberg.row_writer import RowChange, RowWriter
 
@@ -29,7 +31,8 @@ _KINDS = ("delete", "update", "merge")
 
 
 class Operation(NamedTuple):
-    """An operation of a history. ``way`` is how a change of rows is written: ``copy``, ``position``, ``equality``."""
+    """An operation of a history. ``way`` is how a change of rows is written: ``copy``, ``position``, ``equality``; format version
+    1 has only the first."""
 
     verb: str
     partition: int = 0
@@ -59,26 +62,41 @@ def random_operation(random: Random, kind: Kind) -> Operation:
     )
 
 
+def random_event(random: Random) -> Operation:
+    """Return an operation that concerns a table as a whole: its name, its format, or whether it exists."""
+    return Operation(
+        random.choice(["rename", "rename", "rename", "upgrade", "upgrade", "drop", "remake"]), text=random.choice("ab")
+    )
+
+
 @dataclass
 class Side:
     """A branch of a history: the name that its rows have as their origin, and what was done, each with whether it matched rows of
-    the base, and the rows that it made from nothing."""
+    the base, and the rows that it made from nothing. ``table`` is the name that the table has there, or had when it was
+    dropped."""
 
     branch: str
     origin: str
     table: Identifier
     work: list[tuple[Operation, bool, list[Document]]] = field(default_factory=list)
+    is_dropped: bool = False
+
+    def on_branch(self, branch: str, origin: str) -> "Side":
+        """Return the table as this side has it, on a branch that does other work."""
+        return Side(branch, origin, self.table, is_dropped=self.is_dropped)
 
 
 class Histories:
-    """A lake with one repository, in which each history is a table. Use as a context."""
+    """A lake with one repository, in which each history is a table. Use as a context. The lake is made in ``folder``; without
+    one, it is the empty lake at ``place``, as ``graveler.open`` takes it, which the environment names."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None, place: Mapping[str, Any] | None = None) -> None:
         self._catalogs: dict[str, Catalog] = {}
-        with graveler.create(folder, user="ada") as lake:
-            lake.repository("sales").create()
-        self._handle = graveler.open(folder, user="ada")
+        if folder is not None:
+            graveler.create(folder, user="ada").close()
+        self._properties = {} if folder is None else {"lake": str(folder)}
+        self._handle = graveler.open(**(place or {"location": folder}), user="ada")
+        self._handle.repository("sales").create()
         verbs: Any = self._handle.verbs
         self.repository: OpenRepository = verbs.repository("sales")
         self.repository.create_namespace("main", namespace=("shop",))
@@ -93,48 +111,55 @@ class Histories:
             catalog.close()
         self._handle.close()
 
+    @property
+    def location(self) -> str:
+        """The folder of the lake."""
+        return self._properties["lake"]
+
     def catalog(self, branch: str) -> Catalog:
         """Return PyIceberg's catalog of a branch."""
         if branch not in self._catalogs:
-            properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(self._folder)}
-            self._catalogs[branch] = load_catalog("test", warehouse=f"sales@{branch}", **properties)
+            properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "warehouse": f"sales@{branch}"}
+            self._catalogs[branch] = load_catalog("test", **properties, **self._properties)
         return self._catalogs[branch]
 
     def load(self, branch: str, table: Identifier) -> LoadedRelation:
         """Return a table as a branch has it."""
         return CatalogReader(self.repository.parts, branch).load(table)
 
-    def check(self, branch: str, table: Identifier) -> None:
+    def check(self, branch: str, table: Identifier, message: object = None) -> None:
         """Check a table against the specification, and that all files that it reaches are linked and there."""
         violations = Tables(self.repository, branch).load(str(table)).check()
-        assert not violations, violations
+        assert not violations, (violations, message)
 
-    def check_links(self, branch: str, table: Identifier) -> None:
+    def check_absence(self, branch: str, table: Identifier, message: object = None) -> None:
+        """Check that a branch has neither the table, by any name that a history gives it, nor a link of its files."""
+        name = table.name.partition("_")[0]
+        prefixes = (f"_iceberg/shop/{name}", f"_iceberg/.files/shop/{name}")
+        paths = [entry.path for prefix in prefixes for entry in self.repository.objects(branch, prefix)]
+        assert not [path for path in paths if re.search(rf"/{name}[._-]", path)], message
+
+    def check_links(self, branch: str, table: Identifier, message: object = None) -> None:
         """Check that a branch links the files that a table reaches, and no other, as it does before a merge."""
         present = Tables(self.repository, branch).load(str(table))
         reached = {present.path_of(location) for location in reached_files(present.metadata, present.read_file)}
         linked = self.repository.objects(branch, present.entry.metadata[FOLDER_FIELD])
-        assert {entry.path for entry in linked} == reached
+        assert {entry.path for entry in linked} == reached, message
+
+    def check_folders(self, branch: str, table: Identifier, message: object = None) -> None:
+        """Check that each link on a branch, of those of a table by any name that a history gives it, is of a table there."""
+        name = table.name.partition("_")[0]
+        entries = self.repository.objects(branch, f"_iceberg/shop/{name}")
+        folders = tuple(entry.metadata[FOLDER_FIELD] for entry in entries if entry.path.endswith(".table"))
+        paths = [entry.path for entry in self.repository.objects(branch, f"_iceberg/.files/shop/{name}")]
+        links = [path for path in paths if re.search(rf"/{name}[._-]", path)]
+        assert not [path for path in links if not path.startswith(folders)], message
 
     def begin(self, kind: Kind) -> Identifier:
         """Make a table with two rows in each of two partitions on main, and point the other branches to it."""
         self._count += 1
         table = Identifier(("shop",), f"orders{self._count}")
-        columns = [
-            {"id": number, "name": NAMES[number], "type": column_type, "required": False}
-            for number, column_type in COLUMNS.items()
-        ]
-        fields = [{"name": "p", "transform": "identity", "source-id": P, "field-id": 1000}]
-        level = "serializable" if kind.isolated else "snapshot"
-        definition = {
-            "schema": {"type": "struct", "fields": columns, "schema-id": 0},
-            "partition-spec": {"spec-id": 0, "fields": fields if kind.partitioned else []},
-            "properties": {
-                "format-version": str(kind.version),
-                **{f"write.{verb}.isolation-level": level for verb in _KINDS},
-            },
-        }
-        self.repository.create_table("main", table=table, definition=definition)
+        self.repository.create_table("main", table=table, definition=definition_of(kind))
         return table
 
     def fork(self, branch: str, of: str = "main") -> None:
@@ -143,6 +168,24 @@ class Histories:
             self.repository.delete_branch(branch)
         self._forks.add(branch)
         self.repository.create_branch(branch, of)
+
+
+def definition_of(kind: Kind) -> Document:
+    """Return the definition of a new table of a kind."""
+    columns = [
+        {"id": number, "name": NAMES[number], "type": column_type, "required": False}
+        for number, column_type in COLUMNS.items()
+    ]
+    fields = [{"name": "p", "transform": "identity", "source-id": P, "field-id": 1000}]
+    level = "serializable" if kind.isolated else "snapshot"
+    return {
+        "schema": {"type": "struct", "fields": columns, "schema-id": 0},
+        "partition-spec": {"spec-id": 0, "fields": fields if kind.partitioned else []},
+        "properties": {
+            "format-version": str(kind.version),
+            **{f"write.{verb}.isolation-level": level for verb in _KINDS},
+        },
+    }
 
 
 class Session:
@@ -154,15 +197,18 @@ class Session:
 
     @property
     def document(self) -> Document:
-        """The table's metadata."""
-        return self._histories.load(self.side.branch, self.side.table).document
+        """The table's metadata, as the branch's catalog serves them."""
+        document = self._histories.load(self.side.branch, self.side.table).document
+        return with_own_row_ids(document, self.side.branch, "main")
 
     def _table(self) -> Table:
         table = self.side.table
         return self._histories.catalog(self.side.branch).load_table((*table.namespace, table.name))
 
     def act(self, operation: Operation) -> None:
-        """Do an operation as the branch's own work, and note it."""
+        """Do an operation as the branch's own work, and note it; nothing on a table that was dropped."""
+        if self.side.is_dropped:
+            return
         document = self.document
         rows = read_rows(document)
         is_match = _matcher(operation, None)
@@ -179,6 +225,8 @@ class Session:
         """Do the work of another side on this branch, whose own work has origin ``of``: what matched rows of the base is done on
         all rows, anything else on that side's own rows. Below serializable isolation, nothing sees the other's."""
         for operation, of_base, named in side.work:
+            if self.side.is_dropped:
+                return
             origins = {side.origin} | ({"base"} | ({of} if isolated else set()) if of_base else set())
             document = self.document
             ids = {_logical_name(number, name): number for number, name in names_of(document).items()}
@@ -215,23 +263,23 @@ class Session:
             new = []
         if operation.verb == "compact":
             self._compact_rows(operation, document, rows)
-        elif self._by_client(rows, operation):
+        elif self._by_client(document, rows, operation):
             self._write_by_client(operation, document, origins, new)
         elif operation.verb == "append":
             self._commit(document, rows, RowChange("append", new))
         elif operation.verb == "upsert" or operation.way == "equality":
             self._delete_by_value(operation, document, rows, origins, matched, new)
-        elif operation.way == "position" and operation.verb != "overwrite":
+        elif operation.way == "position" and operation.verb != "overwrite" and document["format-version"] > 1:
             positions = {path: set(by_position) for path, by_position in hits.items() if by_position}
             if positions:
                 self._commit(document, rows, RowChange("overwrite", new, positions))
         else:
             self._rewrite(document, rows, hits, new)
 
-    def _by_client(self, rows: Rows, operation: Operation) -> bool:
+    def _by_client(self, document: Document, rows: Rows, operation: Operation) -> bool:
         readable = not any(file.content == 2 for file in rows.deletes)
         return (
-            self._kind.version == 2
+            document["format-version"] < 3
             and readable
             and (operation.way == "copy" or operation.verb in ("append", "overwrite"))
             and operation.verb != "upsert"
@@ -312,6 +360,29 @@ class Session:
         change = TableChange(self.side.table, (), updates)
         self._histories.repository.commit_tables(self.side.branch, tables=(change,))
 
+    def _rename(self, operation: Operation, _: Document) -> None:
+        table = self.side.table
+        renamed = Identifier(table.namespace, f"{table.name.split('_')[0]}_{operation.text}")
+        if renamed != table:
+            self._histories.repository.rename_relation(self.side.branch, relation=table, destination=renamed)
+            self.side.table = renamed
+
+    def _drop(self, _: Operation, __: Document) -> None:
+        self._histories.repository.drop_relation(self.side.branch, relation=self.side.table)
+        self.side.is_dropped = True
+
+    def _remake(self, operation: Operation, document: Document) -> None:
+        self._drop(operation, document)
+        self._histories.repository.create_table(
+            self.side.branch, table=self.side.table, definition=definition_of(self._kind)
+        )
+        self.side.is_dropped = False
+
+    def _upgrade(self, _: Operation, document: Document) -> None:
+        version = document["format-version"]
+        if version < 3:
+            self._update_metadata({"action": "upgrade-format-version", "format-version": version + 1})
+
     def _expire(self, _: Operation, document: Document) -> None:
         named_ids = {ref["snapshot-id"] for ref in document["refs"].values()}
         expired = [part["snapshot-id"] for part in document["snapshots"] if part["snapshot-id"] not in named_ids]
@@ -322,8 +393,8 @@ class Session:
         self._update_metadata({"action": "set-properties", "updates": {operation.text: str(operation.key)}})
 
     def _tag(self, operation: Operation, document: Document) -> None:
-        number = document.get("current-snapshot-id")
-        if number is not None:
+        number = document.get("current-snapshot-id", -1)
+        if number not in (None, -1):  # a table without a snapshot: null in version 3
             tag = {"ref-name": f"{self.side.origin}-{operation.text}", "type": "tag", "snapshot-id": number}
             self._update_metadata({"action": "set-snapshot-ref", **tag})
 

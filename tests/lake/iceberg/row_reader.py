@@ -4,9 +4,7 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 import fastavro
 import pyarrow as pa
@@ -14,16 +12,13 @@ import pyarrow.parquet as pq
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 
+from tests.lake.iceberg.stored_files import read_location
+
 Document = dict[str, Any]
 Values = dict[int, Any]
 """Values of a row by the IDs of their columns."""
 
 _FIELD_ID = b"PARQUET:field_id"
-
-
-def path_of(location: str) -> Path:
-    """Return the path of a location."""
-    return Path(urlparse(location).path)
 
 
 @dataclass(frozen=True)
@@ -108,11 +103,11 @@ def _files(document: Document) -> Iterator[TableFile]:
                 continue
             sequence = entry.get("sequence_number")
             if sequence is None:
-                sequence = manifest["sequence_number"] if entry["status"] == 1 else 0
+                sequence = (manifest.get("sequence_number") or 0) if entry["status"] == 1 else 0
             file = entry["data_file"]
             yield TableFile(
                 file["file_path"],
-                file["content"],
+                file.get("content") or 0,
                 sequence,
                 manifest["partition_spec_id"],
                 tuple(file["partition"].values()),
@@ -121,11 +116,11 @@ def _files(document: Document) -> Iterator[TableFile]:
 
 
 def _records(location: str) -> list[Any]:
-    return list(fastavro.reader(io.BytesIO(path_of(location).read_bytes())))
+    return list(fastavro.reader(io.BytesIO(read_location(location))))
 
 
 def _values(file: TableFile) -> list[Values]:
-    table = pq.read_table(path_of(file.path), partitioning=None)
+    table = pq.read_table(io.BytesIO(read_location(file.path)))
     ids = [int(column.metadata[_FIELD_ID]) for column in table.schema]
     columns = [column.to_pylist() for column in table.columns]
     return [dict(zip(ids, values, strict=True)) for values in zip(*columns, strict=True)]
@@ -134,11 +129,11 @@ def _values(file: TableFile) -> list[Values]:
 def _positions(file: TableFile) -> dict[str, set[int]]:
     if file.record["file_format"] == "PUFFIN":
         offset, size = file.record["content_offset"], file.record["content_size_in_bytes"]
-        puffin = PuffinFile(path_of(file.path).read_bytes())
+        puffin = PuffinFile(read_location(file.path))
         assert {(blob.offset, blob.length) for blob in puffin.footer.blobs} >= {(offset, size)}
         vectors = deletion_vectors_from_puffin_file(puffin)
         return {vector.referenced_data_file: set(vector.to_vector().to_pylist()) for vector in vectors}
-    table = pq.read_table(path_of(file.path), partitioning=None)
+    table = pq.read_table(io.BytesIO(read_location(file.path)))
     by_path: dict[str, set[int]] = {}
     for path, position in zip(table["file_path"].to_pylist(), table["pos"].to_pylist(), strict=True):
         by_path.setdefault(path, set()).add(position)

@@ -24,7 +24,8 @@ from graveler.table_format.manifests import (
     read_manifest,
     write_manifest,
 )
-from tests.lake.iceberg.row_reader import Document, Rows, TableFile, Values, arrow_schema, path_of
+from tests.lake.iceberg.row_reader import Document, Rows, TableFile, Values, arrow_schema
+from tests.lake.iceberg.stored_files import read_location, write_location
 
 _POSITIONS = arrow_schema(
     [{"name": "file_path", "type": "string", "id": 2147483546}, {"name": "pos", "type": "long", "id": 2147483545}]
@@ -68,7 +69,7 @@ class _Snapshot:
         self._schema = next(part for part in document["schemas"] if part["schema-id"] == document["current-schema-id"])
         number = document.get("current-snapshot-id", -1)
         self.parent_id: int | None = None if number == -1 else number
-        self._sequence = document["last-sequence-number"] + 1
+        self._sequence = (document.get("last-sequence-number") or 0) + 1
         self._id = random.getrandbits(62) + 1
         self._entries: list[ManifestEntry] = []
 
@@ -98,7 +99,7 @@ class _Snapshot:
         location = self._put("metadata", "avro", self._list(manifests, first_row_id))
         snapshot: Document = {
             "snapshot-id": self._id,
-            "sequence-number": self._sequence,
+            **({"sequence-number": self._sequence} if self._version > 1 else {}),
             "timestamp-ms": self._document["last-updated-ms"] + 1,
             "summary": {"operation": change.operation},
             "manifest-list": location,
@@ -115,9 +116,7 @@ class _Snapshot:
 
     def _put(self, folder: str, ending: str, data: bytes) -> str:
         location = f"{self._document['location']}/{folder}/{self._id:x}-{next(_names)}.{ending}"
-        path = path_of(location)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        write_location(location, data)
         return location
 
     def _by_partition(self, spec: Document, rows: Iterable[Values]) -> dict[tuple[Any, ...], list[Values]]:
@@ -238,7 +237,7 @@ class _Snapshot:
             snapshot_id=self._id,
             sequence_number=self._sequence,
         )
-        path_of(manifest.path).write_bytes(data)
+        write_location(manifest.path, data)
         return manifest
 
     def _list(self, manifests: Sequence[ManifestFile], first_row_id: int) -> bytes:
@@ -259,4 +258,4 @@ def _file(table: pa.Table) -> bytes:
 
 
 def _read(location: str) -> bytes:
-    return path_of(location).read_bytes()
+    return read_location(location)

@@ -1,40 +1,98 @@
-"""Tables in a lake in memory."""
+"""Tables in lakes of tests."""
 
+from collections.abc import Callable
 from secrets import randbits
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.iceberg.table_folders import root_of
 from graveler.lake.parts import RepositoryParts
 from graveler.model import Commit
 from graveler.requests.iceberg import Identifier, TableChange
+from graveler.storage.objects.port import Objects
+from graveler.storage.tables.port import Tables
 from graveler.table_format.manifest_lists import manifests_of, write_manifest_list
 from graveler.table_format.manifests import entry_from, write_manifest
-from tests.lake.support import World
+from tests.lake.support import NAME, NAMESPACE, FakeClock, StoredWorld, World
 
 SCHEMA: Final[dict[str, Any]] = {
     "type": "struct",
     "fields": [{"id": 1, "name": "id", "type": "long", "required": False}],
 }
 ORDERS: Final = Identifier(("shop",), "orders")
+VIEW_DEFINITION: Final[dict[str, Any]] = {
+    "schema": {**SCHEMA, "schema-id": 0},
+    "view-version": {
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {},
+        "representations": [{"type": "sql", "sql": "SELECT id FROM orders", "dialect": "spark"}],
+        "default-namespace": ["shop"],
+    },
+    "properties": {},
+}
+
+
+def creation_of(table: Identifier) -> TableChange:
+    """Return the change by which a client creates a table."""
+    updates = (
+        {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+    )
+    return TableChange(table, ({"type": "assert-create"},), updates)
 
 
 def with_table(world: World | None = None) -> World:
     """Return a world with the table shop.orders on main."""
     world = world or World()
-    world.main.create_namespace("main", namespace=("shop",))
-    world.main.create_table("main", table=ORDERS, definition={"schema": SCHEMA})
+    add_table(world)
     return world
 
 
-def metadata(world: World, ref: str = "main", table: Identifier = ORDERS) -> dict[str, Any]:
+def add_table(world: StoredWorld) -> None:
+    """Make the table shop.orders on main."""
+    world.main.create_namespace("main", namespace=("shop",))
+    world.main.create_table("main", table=ORDERS, definition={"schema": SCHEMA})
+
+
+class Elsewhere(Struct):
+    """A store as it was when it lay at another place, where its namespace was ``namespace``. Tables that are written by it are
+    those of a lake that was moved since."""
+
+    store: Objects
+    namespace: str
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+class WorldBefore(StoredWorld):
+    """A world as it was before its storage was moved here from ``mem://before``."""
+
+    def __init__(self, tables: Tables, objects: Callable[[str], Objects], clock: FakeClock) -> None:
+        self.tables, self.clock = tables, clock
+        self._objects = objects
+        self.main = self.lake().repository(NAME)
+
+    def objects(self, namespace: str = NAMESPACE) -> Objects:
+        return cast("Objects", Elsewhere(self._objects(namespace), "mem://before"))
+
+
+def metadata(world: StoredWorld, ref: str = "main", table: Identifier = ORDERS) -> dict[str, Any]:
     """Return the metadata of a table."""
     return CatalogReader(world.main.parts, ref).load(table).document
 
 
 def set_property(
-    world: World,
+    world: StoredWorld,
     name: str,
     text: str,
     branch: str = "main",
@@ -46,14 +104,16 @@ def set_property(
     return world.main.commit_tables(branch, tables=(TableChange(table, (), (update,)),))
 
 
-def write_file(world: World, path: str, data: bytes = b"rows", table: Identifier = ORDERS) -> str:
+def write_file(
+    world: StoredWorld, path: str, data: bytes = b"rows", table: Identifier = ORDERS, branch: str = "main"
+) -> str:
     """Write a file into a table's folder as a client does, and return its location."""
-    location = f"{metadata(world, table=table)['location']}/{path}"
-    world.main.parts.objects.put(location.removeprefix(world.main.parts.namespace + "/"), data)
+    location = f"{metadata(world, branch, table)['location']}/{path}"
+    world.main.parts.objects.put(_key(world.main.parts, location), data)
     return location
 
 
-def keys(world: World, ref: str = "main") -> list[str]:
+def keys(world: StoredWorld, ref: str = "main") -> list[str]:
     """Return the paths of the catalog in a ref."""
     return [entry.path for entry in world.main.objects(ref, "_iceberg/")]
 
@@ -123,13 +183,13 @@ def appended(
     return TableChange(ORDERS, (head,), ({"action": "add-snapshot", "snapshot": snapshot}, reference))
 
 
-def append(world: World, *paths: str, branch: str = "main", table: Identifier = ORDERS) -> Commit:
+def append(world: StoredWorld, *paths: str, branch: str = "main", table: Identifier = ORDERS) -> Commit:
     """Write data files into a table's folder, and append them."""
     for path in paths:
-        write_file(world, path, table=table)
+        write_file(world, path, table=table, branch=branch)
     change = appended(world.main.parts, metadata(world, branch, table), *paths)
     return world.main.commit_tables(branch, tables=(replace(change, table=table),))
 
 
 def _key(parts: RepositoryParts, location: str) -> str:
-    return location.removeprefix(parts.namespace + "/")
+    return location.removeprefix(root_of(parts) + "/")

@@ -4,29 +4,30 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.lake import Lake
+from graveler.lake.opening.lake_parts import TreeSettings
 from graveler.lake.repository import OpenRepository
 from graveler.model import SplitParameters
 from graveler.requests.iceberg import Identifier, TableChange
 from graveler.table_format.table_metadata import encode_metadata
-from tests.lake.iceberg.support import ORDERS, SCHEMA, append, appended, metadata, with_table, write_file
-from tests.lake.support import Counted, World
+from tests.lake.iceberg.support import (
+    ORDERS,
+    SCHEMA,
+    VIEW_DEFINITION,
+    append,
+    appended,
+    metadata,
+    with_table,
+    write_file,
+)
+from tests.lake.support import NAME, Counted, World
+from tests.support.critical_path import CriticalPath, TimedObjects, TimedTables
 
 OTHERS: Final = tuple(Identifier(("shop",), f"other {number}") for number in range(2))
 VIEW: Final = Identifier(("shop",), "recent")
-VIEW_DEFINITION: Final = {
-    "schema": {**SCHEMA, "schema-id": 0},
-    "view-version": {
-        "version-id": 1,
-        "timestamp-ms": 1,
-        "schema-id": 0,
-        "summary": {},
-        "representations": [{"type": "sql", "sql": "SELECT id FROM orders", "dialect": "spark"}],
-        "default-namespace": ["shop"],
-    },
-    "properties": {},
-}
 SET: Final = {"action": "set-properties", "updates": {"a": "b"}}
 
 
@@ -120,6 +121,33 @@ def test_requests_of_a_verb(
     client = warmed(world)
     verb(client.repository)
     assert (dict(client.tables.calls), dict(client.objects.calls)) == (tables, objects)
+
+
+def waits_of_a_transaction(number: int) -> float:
+    """Return how many requests of a transaction wait for one another that appends a file to each of so many tables."""
+    world = in_one_range()
+    changes = []
+    for index in range(number):
+        table = Identifier(("shop",), f"table {index}")
+        world.main.create_table("main", table=table, definition={"schema": SCHEMA})
+        document = CatalogReader(world.main.parts, "main").load(table).document
+        world.objects().put(f"{document['location'].removeprefix('mem://repo/')}/data/a", b"rows")
+        changes.append(replace(appended(world.main.parts, document, "data/a"), table=table))
+    path = CriticalPath()
+    tables, objects = TimedTables(world.tables, path), TimedObjects(world.objects(), path)
+    lake = Lake(tables, lambda _: objects, clock=world.clock, trees=TreeSettings(writes_at_once=8))
+    repository = lake.repository(NAME)
+    repository.set_namespace_properties("main", namespace=("shop",), updates={"warm": "yes"})
+    objects.reset()
+    with path:
+        repository.commit_tables("main", tables=tuple(changes))
+    # The metadata, the range, the metarange and the commit; the list, the manifest and the file are looked at.
+    assert (objects.calls["put"], objects.calls["head"]) == (number + 3, 3 * number)
+    return path.now
+
+
+def test_a_transaction_of_several_tables_waits_as_a_commit_of_one() -> None:
+    assert waits_of_a_transaction(8) == waits_of_a_transaction(1)
 
 
 def test_a_registration_looks_at_each_file_of_the_table_once() -> None:

@@ -15,26 +15,24 @@ from graveler.requests.iceberg import TableChange
 from graveler.sdk.iceberg_tables import Tables
 from graveler.table_format.snapshot_expiry import EXPIRE_PROPERTY
 from tests.lake.iceberg.support import ORDERS, append, appended, keys, metadata, set_property, with_table, write_file
-from tests.lake.support import World
+from tests.lake.support import StoredWorld
 
 NAME: Final = "shop.orders"
 ROOM: Final = "write.metadata.previous-versions-max"
 
 
-def appended_table(*files: str) -> World:
-    """Return a world with a table to which each of the files was appended by a commit."""
-    world = with_table()
+def append_each(world: StoredWorld, *files: str) -> None:
+    """Append each of the files to the table by a commit."""
     for file in files:
         write_file(world, f"data/{file}")
         append(world, f"data/{file}")
-    return world
 
 
-def change(world: World, *updates: dict[str, Any], branch: str = "main") -> None:
+def change(world: StoredWorld, *updates: dict[str, Any], branch: str = "main") -> None:
     world.main.commit_tables(branch, tables=(TableChange(ORDERS, (), updates),))
 
 
-def snapshot_ids(world: World, ref: str = "main") -> list[int]:
+def snapshot_ids(world: StoredWorld, ref: str = "main") -> list[int]:
     return [snapshot["snapshot-id"] for snapshot in metadata(world, ref)["snapshots"]]
 
 
@@ -42,13 +40,13 @@ def remove_snapshots(*numbers: int) -> dict[str, Any]:
     return {"action": "remove-snapshots", "snapshot-ids": list(numbers)}
 
 
-def linked(world: World, kind: str, ref: str = "main") -> list[str]:
+def linked(world: StoredWorld, kind: str, ref: str = "main") -> list[str]:
     """Return the names of the links of a kind, by a part of their paths."""
     return [path.rpartition("/")[2] for path in keys(world, ref) if "/.files/" in path and kind in path]
 
 
-def test_links_of_removed_snapshots_go_with_them() -> None:
-    world = appended_table("a", "b")
+def test_links_of_removed_snapshots_go_with_them(world: StoredWorld) -> None:
+    append_each(world, "a", "b")
     older, newer = snapshot_ids(world)
     change(world, remove_snapshots(older))
     lists = [name for name in linked(world, "/metadata/") if str(older) in name or str(newer) in name]
@@ -61,8 +59,8 @@ def test_links_of_removed_snapshots_go_with_them() -> None:
     assert Tables(world.main, "main~1").load(NAME).check() == []
 
 
-def test_links_of_files_go_with_the_last_snapshot_that_has_them() -> None:
-    world = appended_table("a")
+def test_links_of_files_go_with_the_last_snapshot_that_has_them(world: StoredWorld) -> None:
+    append_each(world, "a")
     (older,) = snapshot_ids(world)
     change(world, {"action": "remove-snapshot-ref", "ref-name": "main"})
     write_file(world, "data/c")
@@ -74,8 +72,7 @@ def test_links_of_files_go_with_the_last_snapshot_that_has_them() -> None:
     assert linked(world, "/data/", "main~1") == ["a", "c"]
 
 
-def test_links_of_the_log_are_as_many_as_its_entries() -> None:
-    world = with_table()
+def test_links_of_the_log_are_as_many_as_its_entries(world: StoredWorld) -> None:
     set_property(world, ROOM, "2")
     for number in range(5):
         set_property(world, "n", str(number))
@@ -83,8 +80,7 @@ def test_links_of_the_log_are_as_many_as_its_entries() -> None:
     assert Tables(world.main, "main").load(NAME).check() == []
 
 
-def test_each_commit_removes_what_has_expired_if_the_table_says_so() -> None:
-    world = with_table()
+def test_each_commit_removes_what_has_expired_if_the_table_says_so(world: StoredWorld) -> None:
     change(
         world,
         {
@@ -102,24 +98,24 @@ def test_each_commit_removes_what_has_expired_if_the_table_says_so() -> None:
     assert len(metadata(world)["metadata-log"]) == 4, "one entry for each commit"
 
 
-def test_a_property_of_expiry_that_is_no_number_is_refused_when_it_is_set() -> None:
-    world = appended_table("a")
+def test_a_property_of_expiry_that_is_no_number_is_refused_when_it_is_set(world: StoredWorld) -> None:
+    append_each(world, "a")
     updates = {EXPIRE_PROPERTY: "true", "history.expire.min-snapshots-to-keep": "some"}
     with pytest.raises(InvalidError, match="min-snapshots-to-keep is 'some'"):
         change(world, {"action": "set-properties", "updates": updates})
     assert EXPIRE_PROPERTY not in metadata(world)["properties"]
 
 
-def test_expire_leaves_a_table_alone_in_which_nothing_has_expired() -> None:
-    world = appended_table("a")
+def test_expire_leaves_a_table_alone_in_which_nothing_has_expired(world: StoredWorld) -> None:
+    append_each(world, "a")
     head = world.main.branch("main").commit_id
     expiry = Tables(world.main, "main").expire(NAME)
     assert (expiry.snapshots, expiry.refs, expiry.commit) == ((), (), None)
     assert world.main.branch("main").commit_id == head
 
 
-def test_expire_is_one_commit_with_the_number_of_snapshots() -> None:
-    world = appended_table("a", "b", "c")
+def test_expire_is_one_commit_with_the_number_of_snapshots(world: StoredWorld) -> None:
+    append_each(world, "a", "b", "c")
     older = snapshot_ids(world)
     tables = Tables(world.main, "main", "Ada")
     later = world.clock.now() + 86_400
@@ -134,8 +130,8 @@ def test_expire_is_one_commit_with_the_number_of_snapshots() -> None:
     assert tables.expire(NAME, older_than=later, keep_last=1).commit is None
 
 
-def test_only_a_branch_expires() -> None:
-    world = appended_table("a", "b")
+def test_only_a_branch_expires(world: StoredWorld) -> None:
+    append_each(world, "a", "b")
     world.main.create_tag("v1", "main")
     for ref in ("v1", "main~1"):
         with pytest.raises(InvalidError, match="is no branch, and only a branch can change"):
@@ -145,7 +141,7 @@ def test_only_a_branch_expires() -> None:
 class Overtaken(Struct):
     """A repository in which another client changes the table right before each of the first commits of tables."""
 
-    world: World
+    world: StoredWorld
     times: int
 
     def __getattr__(self, name: str) -> Any:
@@ -158,16 +154,16 @@ class Overtaken(Struct):
         return self.world.main.run(request)
 
 
-def test_expire_looks_again_if_the_table_changed_meanwhile() -> None:
-    world = appended_table("a", "b")
+def test_expire_looks_again_if_the_table_changed_meanwhile(world: StoredWorld) -> None:
+    append_each(world, "a", "b")
     later = world.clock.now() + 86_400
     expiry = Tables(cast("OpenRepository", Overtaken(world, 2)), "main").expire(NAME, older_than=later, keep_last=1)
     assert (len(expiry.snapshots), len(snapshot_ids(world))) == (3, 1)
     assert linked(world, "/data/") == ["a", "b", "overtaking-0", "overtaking-1"]
 
 
-def test_expire_gives_up_if_the_table_never_stays_as_it_is() -> None:
-    world = appended_table("a", "b")
+def test_expire_gives_up_if_the_table_never_stays_as_it_is(world: StoredWorld) -> None:
+    append_each(world, "a", "b")
     overtaken = cast("OpenRepository", Overtaken(world, 100))
     with pytest.raises(ConflictError, match="main has changed"):
         Tables(overtaken, "main").expire(NAME, older_than=world.clock.now() + 86_400)
@@ -181,7 +177,8 @@ def test_expire_gives_up_if_the_table_never_stays_as_it_is() -> None:
     verb=st.sampled_from(["merge", "cherry_pick", "revert"]),
 )
 def test_links_are_complete_after_expiry_on_either_side(actions: list[tuple[str, str]], verb: str) -> None:
-    world = appended_table("0", "1")
+    world = with_table()
+    append_each(world, "0", "1")
     world.main.create_branch("dev", "main")
     for number, (action, branch) in enumerate(actions, 2):
         if action == "expire":

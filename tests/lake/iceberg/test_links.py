@@ -153,3 +153,22 @@ def test_a_table_that_the_winner_dropped_leaves_no_links() -> None:
     world.main.drop_relation("dev", relation=ORDERS)
     world.main.merge("dev", "main", strategies=MergeStrategies(MergeStrategy.SOURCE_WINS))
     assert data_links(world) == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "winner"), [(MergeStrategy.SOURCE_WINS, "dev"), (MergeStrategy.DEST_WINS, "before")]
+)
+def test_a_table_that_one_side_won_has_the_links_of_that_side_alone(strategy: MergeStrategy, winner: str) -> None:
+    world = appended_table()
+    append(world, "data/c", branch="dev")
+    append(world, "data/d")
+    for branch in ("dev", "main"):
+        set_property(world, "a", branch, branch)
+    world.main.create_branch("before", "main")
+    world.main.merge("dev", "main", strategies=MergeStrategies(strategy), allow_empty=True)
+    assert keys(world) == keys(world, winner)
+    expect_right(world, "main")
+
+    world.main.drop_relation("dev", relation=ORDERS)
+    world.main.merge("main", "dev", strategies=MergeStrategies(MergeStrategy.DEST_WINS), allow_empty=True)
+    assert [path for path in keys(world, "dev") if "orders" in path] == []

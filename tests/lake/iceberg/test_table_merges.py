@@ -1,6 +1,7 @@
 """Merges of branches that changed the same tables: rows of both, or a conflict with its reason."""
 
 from collections.abc import Iterator
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,58 @@ def test_a_repeated_merge_makes_the_same_tree(shop: Shop) -> None:
     shop.repository.create_branch("other", "main")
     merges = [shop.repository.merge("dev", branch) for branch in ("main", "other")]
     assert merges[0].metarange == merges[1].metarange
+
+
+def test_merges_of_the_same_states_from_other_commits_leave_each_other_alone(shop: Shop) -> None:
+    """The merged metadata names its source commit, so the same three states make two files."""
+    shop.append("dev", 3)
+    shop.append("main", 4)
+    shop.repository.create_branch("release", "main")
+    shop.repository.merge("dev", "main")
+    shop.catalog("dev").create_namespace("unrelated")
+    shop.repository.preview_merge("dev", "release")
+    assert shop.ids() == [1, 2, 3, 4]
+    shop.repository.merge("dev", "release")
+    assert _entry(shop, "main") != _entry(shop, "release")
+    for branch in ("main", "release"):
+        shop.check(branch)
+    shop.append("release", 5)
+    shop.repository.merge("release", "main")
+    assert shop.ids() == [1, 2, 3, 4, 5]
+    parts = shop.repository.parts
+    for branch in ("main", "main~1", "release"):
+        entry = CatalogReader(parts, branch).load(ORDERS).entry
+        contents = parts.objects.get(entry.address.removeprefix(parts.namespace + "/"))
+        assert md5(contents, usedforsecurity=False).hexdigest() == entry.checksum
+
+
+@pytest.mark.parametrize("suffix", [".metadata.json", "-list.avro"])
+def test_a_stranger_s_file_under_the_name_of_a_merged_one_is_left_alone(shop: Shop, suffix: str) -> None:
+    shop.append("dev", 3)
+    shop.append("main", 4)
+    for branch in ("first", "second", "third"):
+        shop.repository.create_branch(branch, "main")
+    shop.repository.merge("dev", "first")
+    objects = shop.repository.parts.objects
+    (key,) = [
+        entry.address.removeprefix(shop.repository.parts.namespace + "/")
+        for entry in shop.repository.objects("first", "_iceberg/")
+        if entry.address.endswith(suffix) and entry.address not in _addresses(shop, "main")
+    ]
+    objects.put(key, b"a stranger's")
+    merges = [shop.repository.merge("dev", branch) for branch in ("second", "third")]
+    assert objects.get(key) == b"a stranger's"
+    assert merges[0].metarange == merges[1].metarange
+    assert shop.ids("third") == [1, 2, 3, 4]
+    shop.check("third")
+
+
+def _addresses(shop: Shop, ref: str) -> set[str]:
+    return {entry.address for entry in shop.repository.objects(ref, "_iceberg/")}
+
+
+def _entry(shop: Shop, ref: str) -> str:
+    return CatalogReader(shop.repository.parts, ref).load(ORDERS).location
 
 
 def test_a_conflict_says_why_and_changes_nothing(shop: Shop) -> None:

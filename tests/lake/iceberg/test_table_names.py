@@ -6,12 +6,15 @@ import pytest
 
 from graveler.errors import MergeConflictError
 from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.iceberg.linked_files import FOLDER_FIELD
+from graveler.lake.iceberg.table_states import UUID_FIELD
 from graveler.model import MergeStrategies, MergeStrategy
 from graveler.requests.iceberg import Identifier
-from tests.lake.iceberg.support import ORDERS, SCHEMA, keys, set_property, with_table
-from tests.lake.support import World
+from graveler.sdk.iceberg_tables import Tables
+from tests.lake.iceberg.support import ORDERS, SCHEMA, VIEW_DEFINITION, keys, set_property
+from tests.lake.support import StoredWorld
 
-Work = Callable[[World, str], object]
+Work = Callable[[StoredWorld, str], object]
 
 
 def named(name: str) -> Identifier:
@@ -32,16 +35,7 @@ def create(name: str) -> Work:
 
 
 def view(name: str) -> Work:
-    version = {
-        "version-id": 1,
-        "timestamp-ms": 1,
-        "schema-id": 0,
-        "summary": {},
-        "default-namespace": ["shop"],
-        "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
-    }
-    definition = {"schema": {**SCHEMA, "schema-id": 0}, "view-version": version, "properties": {}}
-    return lambda world, branch: world.main.create_view(branch, view=named(name), definition=definition)
+    return lambda world, branch: world.main.create_view(branch, view=named(name), definition=VIEW_DEFINITION)
 
 
 def change(name: str, property_name: str = "a") -> Work:
@@ -60,19 +54,30 @@ def do(*work: Work) -> Work:
     return lambda world, branch: [step(world, branch) for step in work]
 
 
-def world_with(source: Work, destination: Work) -> World:
-    """Return a world with the tables shop.orders and shop.items, changed on dev (the source) and on main."""
-    world = with_table()
+def change_both(world: StoredWorld, source: Work, destination: Work) -> None:
+    """Make the table shop.items, too, and change the world on dev (the source) and on main."""
     create("shop.items")(world, "main")
     create_namespace("empty")(world, "main")
     world.main.create_branch("dev", "main")
     source(world, "dev")
     destination(world, "main")
-    return world
 
 
-def names(world: World, ref: str = "main") -> set[str]:
+def names(world: StoredWorld, ref: str = "main") -> set[str]:
     return {path.removeprefix("_iceberg/") for path in keys(world, ref) if "/.files/" not in path}
+
+
+def uuids(world: StoredWorld, ref: str = "main") -> dict[str, str | None]:
+    return {entry.path: entry.metadata.get(UUID_FIELD) for entry in world.main.objects(ref, "_iceberg/shop/")}
+
+
+def check_links(world: StoredWorld, ref: str = "main") -> None:
+    """Check that each table has the links of its files, and that there is no link without a table."""
+    tables = list(Tables(world.main, ref).list())
+    assert [violation for table in tables for violation in table.check()] == []
+    folders = tuple(table.entry.metadata[FOLDER_FIELD] for table in tables)
+    links = [path for path in keys(world, ref) if path.startswith("_iceberg/.files/")]
+    assert [path for path in links if not path.startswith(folders)] == []
 
 
 SWAP = do(rename("shop.orders", "shop.x"), rename("shop.items", "shop.orders"), rename("shop.x", "shop.items"))
@@ -90,6 +95,11 @@ CONFLICTS: dict[str, tuple[Work, Work, str]] = {
     ),
     "renamed and dropped": (
         rename("shop.orders", "shop.a"),
+        drop("shop.orders"),
+        "table shop.orders: the source renamed it to table shop.a, and the destination dropped it",
+    ),
+    "renamed, changed and dropped": (
+        do(rename("shop.orders", "shop.a"), change("shop.a")),
         drop("shop.orders"),
         "table shop.orders: the source renamed it to table shop.a, and the destination dropped it",
     ),
@@ -114,12 +124,12 @@ CONFLICTS: dict[str, tuple[Work, Work, str]] = {
         "table shop.orders: the source renamed it to shop.items and has another one here, and the destination changed it",
     ),
     "a table and a view": (
-        create("shop.a"),
+        do(create("shop.a"), change("shop.a")),
         view("shop.a"),
         "shop.a: the source has a new table, and the destination a new view of this name",
     ),
     "orphan table": (
-        create("empty.a"),
+        do(create("empty.a"), change("empty.a")),
         drop_namespace("empty"),
         "namespace empty: the destination dropped it, and the source made table empty.a in it",
     ),
@@ -137,9 +147,9 @@ CONFLICTS: dict[str, tuple[Work, Work, str]] = {
 
 
 @pytest.mark.parametrize("name", CONFLICTS)
-def test_names_that_both_sides_changed_in_two_ways_are_conflicts(name: str) -> None:
+def test_names_that_both_sides_changed_in_two_ways_are_conflicts(world: StoredWorld, name: str) -> None:
     source, destination, sentence = CONFLICTS[name]
-    world = world_with(source, destination)
+    change_both(world, source, destination)
     head = world.main.commit_of("main")
     with pytest.raises(MergeConflictError) as refused:
         world.main.merge("dev", "main")
@@ -152,15 +162,43 @@ def test_names_that_both_sides_changed_in_two_ways_are_conflicts(name: str) -> N
 
 @pytest.mark.parametrize("name", CONFLICTS)
 @pytest.mark.parametrize("strategy", [MergeStrategy.SOURCE_WINS, MergeStrategy.DEST_WINS])
-def test_a_strategy_leaves_the_names_of_one_side(name: str, strategy: MergeStrategy) -> None:
-    world = world_with(*CONFLICTS[name][:2])
-    expected = names(world, "dev" if strategy is MergeStrategy.SOURCE_WINS else "main")
+def test_a_strategy_leaves_the_names_of_one_side(world: StoredWorld, name: str, strategy: MergeStrategy) -> None:
+    change_both(world, *CONFLICTS[name][:2])
+    side = "dev" if strategy is MergeStrategy.SOURCE_WINS else "main"
+    expected = keys(world, side), uuids(world, side)
     world.main.merge("dev", "main", strategy=MergeStrategies(strategy))
-    assert names(world) == expected
+    assert (keys(world), uuids(world)) == expected
+    check_links(world)
 
 
-def test_one_new_name_on_both_sides_has_the_changes_of_both() -> None:
-    world = world_with(
+RENAME = rename("shop.orders", "shop.a")
+REMAKE = do(change("shop.orders"), drop("shop.orders"), create("shop.orders"))
+
+
+@pytest.mark.parametrize(
+    ("loser", "winner", "dropped", "changed"),
+    [(RENAME, REMAKE, "shop.a", "shop.orders"), (REMAKE, RENAME, "shop.orders", "shop.a")],
+    ids=["renamed, and made anew by the winner", "made anew, and renamed by the winner"],
+)
+@pytest.mark.parametrize(("source", "destination"), [("dev", "main"), ("main", "dev")])
+def test_the_table_of_a_winner_stays_when_the_loser_drops_another_one_that_had_its_name(
+    world: StoredWorld, loser: Work, winner: Work, dropped: str, changed: str, source: str, destination: str
+) -> None:
+    change_both(world, loser, winner)
+    world.main.merge("dev", "main", strategy=MergeStrategies(MergeStrategy.DEST_WINS))
+    check_links(world)
+    drop(dropped)(world, "dev")
+    change(changed)(world, "main")
+    expected = uuids(world)
+    assert len(expected) == 2
+    world.main.merge(source, destination, allow_empty=True)
+    assert uuids(world, destination) == expected
+    check_links(world, destination)
+
+
+def test_one_new_name_on_both_sides_has_the_changes_of_both(world: StoredWorld) -> None:
+    change_both(
+        world,
         do(rename("shop.orders", "shop.a"), change("shop.a", "x")),
         do(rename("shop.orders", "shop.a"), change("shop.a", "y")),
     )
@@ -170,15 +208,15 @@ def test_one_new_name_on_both_sides_has_the_changes_of_both() -> None:
     assert {"x", "y"} <= document["properties"].keys()
 
 
-def test_a_swap_that_one_side_alone_made_is_taken() -> None:
-    world = world_with(SWAP, create("shop.other"))
+def test_a_swap_that_one_side_alone_made_is_taken(world: StoredWorld) -> None:
+    change_both(world, SWAP, create("shop.other"))
     before = {name: world.main.stat("main", f"_iceberg/shop/{name}.table").metadata for name in ("orders", "items")}
     world.main.merge("dev", "main")
     after = {name: world.main.stat("main", f"_iceberg/shop/{name}.table").metadata for name in ("orders", "items")}
     assert after == {"orders": before["items"], "items": before["orders"]}
 
 
-def test_namespaces_and_tables_of_both_sides_are_all_there() -> None:
-    world = world_with(do(create_namespace("a"), create("a.x")), do(create_namespace("b"), create("b.x")))
+def test_namespaces_and_tables_of_both_sides_are_all_there(world: StoredWorld) -> None:
+    change_both(world, do(create_namespace("a"), create("a.x")), do(create_namespace("b"), create("b.x")))
     world.main.merge("dev", "main")
     assert {"a/x.table", "b/x.table", f"shop/{ORDERS.name}.table"} <= names(world)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
@@ -47,14 +47,56 @@ def load(repository: OpenRepository, table: Identifier, ref: str = "main") -> Do
     return CatalogReader(repository.parts, ref).load(table).document
 
 
-class MovedLake:
-    """A lake with a table of each kind, moved to another folder; with the metadata and rows that the tables had before."""
+class Move(Protocol):
+    """A lake in one place that is then moved to another. ``roots`` are the beginnings of locations before and after."""
 
-    def __init__(self, folder: Path, seed: int, work_on_dev: Sequence[Operation] = ()) -> None:
+    roots: tuple[str, str]
+
+    def begin(self) -> Histories:
+        """Make an empty lake."""
+        ...
+
+    def finish(self) -> graveler.Lake:
+        """Move the lake, and open it where it lies now."""
+        ...
+
+    def catalog(self, ref: str) -> Catalog:
+        """Return PyIceberg's catalog of a ref of the moved lake."""
+        ...
+
+
+class MoveOfFolder:
+    """A folder that gets another name."""
+
+    def __init__(self, folder: Path) -> None:
+        self._before, self._after = folder / "before", folder / "after"
+        self.roots = f"{self._before.as_uri()}/", f"{self._after.as_uri()}/"
+
+    def begin(self) -> Histories:
+        return Histories(self._before)
+
+    def finish(self) -> graveler.Lake:
+        self._before.rename(self._after)
+        return graveler.open(self._after, user="ada")
+
+    def catalog(self, ref: str) -> Catalog:
+        properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(self._after)}
+        return load_catalog("test", warehouse=f"sales@{ref}", **properties)
+
+
+@pytest.fixture
+def move(tmp_path: Path) -> Move:
+    return MoveOfFolder(tmp_path)
+
+
+class MovedLake:
+    """A lake with a table of each kind, moved to another place; with the metadata and rows that the tables had before."""
+
+    def __init__(self, move: Move, seed: int, work_on_dev: Sequence[Operation] = ()) -> None:
         self.former: dict[Identifier, Document] = {}
         self.rows: dict[Identifier, Mapping[int, Counter[Any]]] = {}
-        before, self.folder = folder / "before", folder / "after"
-        with Histories(before) as histories:
+        self.move = move
+        with move.begin() as histories:
             for number, kind in enumerate(KINDS):
                 random = Random(f"{seed}-{number}")
                 table = histories.begin(kind)
@@ -72,20 +114,24 @@ class MovedLake:
                     session = Session(histories, Side(branch, branch, table), Random(branch), kind)
                     for operation in work:
                         session.act(operation)
-        before.rename(self.folder)
-        self.handle = graveler.open(self.folder, user="ada")
-        verbs: Any = self.handle.verbs
-        self.repository: OpenRepository = verbs.repository("sales")
+        self.handle = move.finish()
+        self.repository = self.handle.own.repository("sales")
 
-    def catalog(self, ref: str = "main") -> Catalog:
-        """Return PyIceberg's catalog of a ref."""
-        properties = {"py-catalog-impl": "graveler.iceberg.Catalog", "lake": str(self.folder)}
-        return load_catalog("test", warehouse=f"sales@{ref}", **properties)
+    def expect_rewritten(self, ref: str = "main") -> None:
+        """Expect tables that name nothing of the former place, with the snapshots and rows that they had before."""
+        former_root, root = self.move.roots
+        for table, rows in self.rows.items():
+            document, former = load(self.repository, table, ref), self.former[table]
+            assert document["location"].startswith(root)
+            assert former_root not in str(document).replace(root, "")
+            assert rows_of_snapshots(document) == rows
+            assert (numbers_of(document), document["refs"]) == (numbers_of(former), former["refs"])
+            assert Tables(self.repository, ref).load(str(table)).check() == []
 
 
 @pytest.fixture(params=[0, 1, 2])
-def moved_lake(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MovedLake]:
-    lake = MovedLake(tmp_path, request.param)
+def moved_lake(move: Move, request: pytest.FixtureRequest) -> Iterator[MovedLake]:
+    lake = MovedLake(move, request.param)
     with lake.handle:
         yield lake
 
@@ -93,19 +139,13 @@ def moved_lake(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Moved
 def test_a_moved_table_has_the_same_rows_in_every_snapshot(moved_lake: MovedLake) -> None:
     repository = moved_lake.repository
     with pytest.raises(BadRequestError, match="rewrite-location"):
-        moved_lake.catalog().load_table("shop.orders1")
+        moved_lake.move.catalog("main").load_table("shop.orders1")
     former_head = repository.commit_of("main")
     rewritten = Tables(repository, "main", "ada").rewrite_locations()
     assert set(rewritten.tables) == set(moved_lake.former)
     assert repository.commit_of("main") == rewritten.commit
     assert rewritten.commit.parents == (former_head.id,)
-    for table, rows in moved_lake.rows.items():
-        document, former = load(repository, table), moved_lake.former[table]
-        assert document["location"].startswith(f"file://{moved_lake.folder}/")
-        assert f"{moved_lake.folder.with_name('before')}" not in str(document)
-        assert rows_of_snapshots(document) == rows
-        assert (numbers_of(document), document["refs"]) == (numbers_of(former), former["refs"])
-        assert Tables(repository, "main").load(str(table)).check() == []
+    moved_lake.expect_rewritten()
     assert Tables(repository, "main", "ada").rewrite_locations().tables == ()
     assert repository.commit_of("main") == rewritten.commit
 
@@ -113,18 +153,18 @@ def test_a_moved_table_has_the_same_rows_in_every_snapshot(moved_lake: MovedLake
 def test_a_moved_table_goes_on(moved_lake: MovedLake) -> None:
     repository = moved_lake.repository
     Tables(repository, "main").rewrite_locations("shop.orders1")
-    orders = moved_lake.catalog().load_table("shop.orders1")
+    orders = moved_lake.move.catalog("main").load_table("shop.orders1")
     former = orders.scan().to_arrow()
     orders.append(former)
     orders.delete("key == 1")
     assert orders.scan().to_arrow().num_rows == 2 * sum(key != 1 for key in former["key"].to_pylist())
     assert Tables(repository, "main").load("shop.orders1").check() == []
     with pytest.raises(BadRequestError, match="rewrite-location"):
-        moved_lake.catalog().load_table("shop.orders2")
+        moved_lake.move.catalog("main").load_table("shop.orders2")
 
 
-def test_branches_rewritten_apart_have_their_files_in_common(tmp_path: Path) -> None:
-    lake = MovedLake(tmp_path, 0)
+def test_branches_rewritten_apart_have_their_files_in_common(move: Move) -> None:
+    lake = MovedLake(move, 0)
     with lake.handle:
         lake.repository.create_branch("dev", "main")
         for branch in ("main", "dev"):
@@ -137,9 +177,9 @@ def test_branches_rewritten_apart_have_their_files_in_common(tmp_path: Path) -> 
         assert lists[0] == lists[1]
 
 
-def test_branches_that_both_changed_a_table_are_merged_across_the_move(tmp_path: Path) -> None:
+def test_branches_that_both_changed_a_table_are_merged_across_the_move(move: Move) -> None:
     """One work is done before the move and after it, and on one branch in order."""
-    lake = MovedLake(tmp_path, 1, work_on_dev=[Operation("append", 0, 4), Operation("delete", 0, 3, "position")])
+    lake = MovedLake(move, 1, work_on_dev=[Operation("append", 0, 4), Operation("delete", 0, 3, "position")])
     with lake.handle:
         with pytest.raises(InvalidError, match="rewrite-location"):
             lake.repository.merge("dev", "main")

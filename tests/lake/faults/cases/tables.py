@@ -6,15 +6,16 @@ from typing import Final
 from graveler.errors import NoChangesError
 from graveler.lake.iceberg.catalog_errors import RelationExistsError, RelationNotFoundError
 from graveler.lake.iceberg.catalog_reader import CatalogReader
+from graveler.lake.iceberg.table_folders import root_of
 from graveler.lake.lake import Lake
 from graveler.requests.iceberg import Identifier, TableChange
 from graveler.sdk.iceberg_tables import Tables
 from graveler.table_format.table_requirements import RequirementError
 from tests.lake.faults.case import Case
-from tests.lake.faults.model import Model
+from tests.lake.faults.model import MOVED, Model
 from tests.lake.faults.scenes import Scene
 from tests.lake.faults.story import main_of
-from tests.lake.iceberg.support import ORDERS, SCHEMA, appended
+from tests.lake.iceberg.support import ORDERS, SCHEMA, VIEW_DEFINITION, WorldBefore, appended
 from tests.lake.support import NAME
 
 OTHER: Final = Identifier(("shop",), "other")
@@ -41,7 +42,7 @@ def append(lake: Lake, branch: str, file: str, snapshot_id: int, *, ref: str = "
     repository = lake.repository(NAME)
     parts = repository.parts
     document = CatalogReader(parts, ref).load(ORDERS).document
-    key = document["location"].removeprefix(f"{parts.namespace}/")
+    key = document["location"].removeprefix(f"{root_of(parts)}/")
     parts.objects.put(f"{key}/data/{file}", b"rows")
     change = appended(parts, document, f"data/{file}", snapshot_id=snapshot_id)
     repository.commit_tables(branch, tables=(change,))
@@ -102,6 +103,15 @@ def appended_and_expired(lake: Lake, scene: Scene, model: Model) -> None:
     main_of(model).commit("Change table shop.orders", {ENTRY: ""})
 
 
+def moved(_: Lake, scene: Scene, model: Model) -> None:
+    """A table with two snapshots and a view, in storage that was moved since."""
+    before = WorldBefore(scene.tables, scene.objects, scene.clock)
+    with_two_snapshots(before.lake(), scene, model)
+    before.main.create_view("main", view=Identifier(("shop",), "recent"), definition=VIEW_DEFINITION)
+    main_of(model).commit("Create view shop.recent", {ENTRY: MOVED, OTHER_ENTRY: MOVED})
+    model[NAME].tags["tables"] |= {ENTRY: MOVED, OTHER_ENTRY: MOVED}
+
+
 CASES: Final[tuple[Case, ...]] = (
     Case(
         "append to a table",
@@ -146,6 +156,15 @@ CASES: Final[tuple[Case, ...]] = (
         lambda model: main_of(model).commit("Expire 1 snapshot of table shop.orders", {ENTRY: "a b"}),
         with_two_snapshots,
         like="expiry of a table's snapshot",
+    ),
+    Case(
+        "rewriting of locations",
+        lambda lake, _: Tables(lake.repository(NAME), "main").rewrite_locations(),
+        lambda model: main_of(model).commit(
+            "Rewrite the location of tables shop.orders, shop.other and view shop.recent",
+            {ENTRY: "a b", OTHER_ENTRY: ""},
+        ),
+        moved,
     ),
     Case(
         "merge of an append to a table into an expiry",

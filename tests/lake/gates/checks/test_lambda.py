@@ -11,6 +11,7 @@ import requests
 from graveler.lake.gates.checks.check_settings import CheckSettings
 from graveler.model import Status
 from tests.lake.gates.checks.support import ERROR, FAILURE, PENDING, SUCCESS, Checked
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.ci  # moto takes a second to load
 
@@ -35,7 +36,7 @@ class Function:
         texts = [result if isinstance(result, str) else json.dumps(result) for result in results]
         answers = {"results": texts, "region": "eu-central-1"}
         url = "http://motoapi.amazonaws.com/moto-api/static/lambda-simple/response"
-        assert requests.post(url, json=answers, timeout=10).status_code == 201
+        assert requests.post(url, json=answers, timeout=PATIENCE).status_code == 201
         return self.checked.status("lambda", name="quality", settings=self.settings)
 
 

@@ -14,6 +14,7 @@ from graveler.lake.gates.checks.inputs import CheckInput
 from graveler.lake.gates.checks.verdicts import Verdict
 from graveler.lake.gates.checks.webhook import check_webhook, is_public
 from tests.lake.gates.checks.support import ERROR, FAILURE, PENDING, SUCCESS, Checked
+from tests.support.patience import PATIENCE
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -78,7 +79,7 @@ class Hook:
         return check_webhook(definition, source, "quality", resolve)
 
     def hang(self, handler: BaseHTTPRequestHandler) -> None:
-        self.over.wait(30)
+        self.over.wait(PATIENCE)
 
     def drip(self, handler: BaseHTTPRequestHandler) -> None:
         """Send a header that never ends, a byte now and then, as long as the client listens."""
@@ -151,7 +152,7 @@ def test_an_answer_of_megabytes_is_cut(hook: Hook) -> None:
 def test_a_server_that_hangs_is_an_error(hook: Hook, behaviour: str) -> None:
     hook.answer = getattr(hook, behaviour)
     assert hook.verdict(seconds=1) == Verdict(ERROR, "hooks.test did not answer within 1 seconds")
-    assert behaviour == "hang" or hook.dropped.wait(20), "the connection was ended"
+    assert behaviour == "hang" or hook.dropped.wait(PATIENCE), "the connection was ended"
 
 
 def test_a_check_that_nobody_needs_ends_at_once(hook: Hook) -> None:
