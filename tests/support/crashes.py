@@ -43,11 +43,29 @@ class Crashes:
         path = Path(report.node.workerinput[_STACKS])
         if path.exists():
             process, _, stacks = path.read_text(errors="replace").partition("\n")
-            report.longrepr += f"\nits process {_end_of(int(process))}\n{stacks or 'it wrote no stacks'}"
+            report.longrepr += f"\nits process {_end_of(int(process))}\n{_by_thread(stacks) or 'it wrote no stacks'}"
 
     def pytest_unconfigure(self) -> None:
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _by_thread(stacks: str) -> str:
+    """Put the thread that crashed before the others, and each stack once, with the threads that were there: a log that is cut
+    short has what matters."""
+    threads: dict[str, list[str]] = {}
+    rest = []
+    for block in stacks.strip().split("\n\n"):
+        thread, _, stack = block.partition("\n")
+        if "most recent call first" in thread:
+            threads.setdefault(stack, []).append(thread.partition(" (")[0])
+        else:
+            rest.append(block)
+    blocks = sorted(
+        (f"{', '.join(names)}:\n{stack}" for stack, names in threads.items()),
+        key=lambda block: not block.startswith("Current thread"),
+    )
+    return "\n\n".join([*rest[:1], *blocks, *rest[1:]])
 
 
 def _end_of(process: int) -> str:
