@@ -1,7 +1,9 @@
 """Work that is cut at keys, anywhere, gives the tree that one call gives."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -120,6 +122,36 @@ def test_clipping_at_cuts_opens_and_writes_nothing() -> None:
     files.requests.clear()
     part = clip(tree, (tree.lasts[3], tree.lasts[9]), TINY)
     assert (part.lasts, files.requests.total()) == (tree.lasts[4:10], 0)
+
+
+def side(random: Random, keys: Iterable[bytes], value: int) -> dict[bytes, int | None]:
+    """Changes of a side: some keys changed, some added behind them, and some or many removed, so that ranges of one tree reach
+    over several of another."""
+    changed, removed = random.choice((0.02, 0.1)), random.choice((0.0, 0.15, 0.4))
+    edits: dict[bytes, int | None] = {}
+    for key in keys:
+        if random.random() < 0.1:
+            edits[key + b"x"] = value
+        if random.random() < changed:
+            edits[key] = value
+        elif random.random() < removed:
+            edits[key] = None
+    return edits
+
+
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
+@given(st.integers(0, 2**32).map(Random))
+def test_points_of_a_merge_ascend_and_have_each_range_once(random: Random) -> None:
+    """Also where a range of one tree reaches over several intervals in which all three differ."""
+    keys = [b"%03d" % number for number in range(120)]
+    trees = three(
+        new_store(), {key: 1 for key in keys if random.random() < 0.5}, side(random, keys, 4), side(random, keys, 5)
+    )
+    points = merge_points(*trees)
+    assert all(point.key < following.key for point, following in pairwise(points))
+    ranges = Counter(tree.info(number) for tree in trees for number in range(len(tree)))
+    assert total_load(points).ranges <= ranges.total()
+    assert total_load(points).records <= sum(info.count * times for info, times in ranges.items())
 
 
 @settings(max_examples=examples(80), deadline=None, derandomize=True)

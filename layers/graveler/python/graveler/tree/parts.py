@@ -62,23 +62,26 @@ def merge_points(base: Tree, source: Tree, destination: Tree) -> list[Point]:
     intervals = _different(base, source)
     for side in (base, source):
         intervals = _intersection(intervals, _different(side, destination))
-    points: list[Point] = []
-    for interval in intervals:
-        ranges = sorted(
-            (tree.info(n).first, tree.info(n).last, t, n)
+    # A range of one tree may reach over several intervals, since their bounds are cuts of two trees only.
+    ranges = sorted(
+        {
+            (tree.info(number).first, tree.info(number).last, t, number)
             for t, tree in enumerate(trees)
-            for n in _ranges_in(tree, interval)
-        )
-        for group in _overlapping(ranges):
-            if len({t for _, _, t, _ in group}) == 1:
-                continue
-            ends = sorted((last, t, n) for _, last, t, n in group)
-            for key, members in groupby(ends, key=itemgetter(0)):
-                load, count = Load(), 0
-                for _, t, n in members:
-                    info = trees[t].info(n)
-                    load, count = load + Load(info.count, 1, info.size), count + 1
-                points.append(Point(key, load, count == len(trees)))
+            for interval in intervals
+            for number in _ranges_in(tree, interval)
+        }
+    )
+    points: list[Point] = []
+    for group in _overlapping(ranges):
+        if len({t for _, _, t, _ in group}) == 1:
+            continue
+        ends = sorted((last, t, number) for _, last, t, number in group)
+        for key, members in groupby(ends, key=itemgetter(0)):
+            load, count = Load(), 0
+            for _, t, number in members:
+                info = trees[t].info(number)
+                load, count = load + Load(info.count, 1, info.size), count + 1
+            points.append(Point(key, load, count == len(trees)))
     return points
 
 
