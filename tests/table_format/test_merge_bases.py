@@ -496,3 +496,28 @@ def test_a_merge_has_the_notes_of_both_sides(branches: Branches) -> None:
     _, merged = branches.merged(base, *expired_sides, isolation="snapshot")
     notes = [note["snapshot-id"] for note in merged.metadata["graveler.expired-snapshots"]]
     assert notes == [base.metadata["current-snapshot-id"], removed[1], removed[0]]
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize("is_detached", [False, True])
+@pytest.mark.parametrize(
+    ("work", "rows"), [(update(3), {2: 2, 3: -3}), (delete(3), {2: 2})], ids=["update", "delete"]
+)
+def test_a_state_with_a_revert_that_one_side_took_as_it_was_is_common(
+    branches: Branches, work: Work, rows: dict[int, int], is_detached: bool, is_reversed: bool
+) -> None:
+    first = branches.create(SCHEMA, append(1), append(2))
+    before = branches.fork(first, append(3))
+    wrong = branches.fork(before, append(6))
+    main = branches.fork(first, delete(1))
+    dev = branches.merged(first, main, wrong, isolation="snapshot", is_detached=is_detached)[1]
+    dev = brought(branches, wrong, before, dev)
+    squashed = brought(branches, main, dev, main)
+    assert squashed == dev
+    changed = branches.fork(dev, work)
+    for side, appended in ((squashed, {}), (branches.fork(squashed, append(9)), {9: 9})):
+        sides = (changed, side) if is_reversed else (side, changed)
+        result = merge(branches, main, *sides)
+        assert not isinstance(result, TableConflicts), result
+        merged = branches.write(result) if isinstance(result, MergedTable) else result.state
+        assert amounts(merged) == rows | appended

@@ -77,10 +77,12 @@ def common_state(base: TableState, source: TableState, destination: TableState) 
     lines = [_line(state.metadata, former) for state in states]
     number = _number(base.metadata)
     undone = _undone(lines[0].snapshots) | _undone(lines[1].snapshots)
+    parts = _with_base(number, lines)
+    shared = _shared(lines, parts)
     common = []
-    for numbers, merging in zip(_with_base(number, lines), reversed(lines), strict=True):
+    for numbers, merging in zip(parts, reversed(lines), strict=True):
         brought = _brought(number, merging, numbers, undone)
-        common.append([part for part in numbers if part in brought])
+        common.append([part for part in numbers if part in brought or part == shared])
     if not any(common):
         return base
     side = 0 if common[0] else 1
@@ -119,6 +121,16 @@ def _first_with_base(number: str, line: _Line) -> int | None:
         return 0
     sources = ((snapshot.get("summary") or {}).get(SOURCE_FIELD) for snapshot in line.snapshots)
     return next((index for index, source in enumerate(sources) if source == number), None)
+
+
+def _shared(lines: Sequence[_Line], parts: Sequence[Sequence[str]]) -> str | None:
+    """Return the newest snapshot of these ``parts`` that both lines went through, unless one of them has reverted work since."""
+    both = set(parts[0]).intersection(parts[1])
+    newest = next((number for number in reversed(parts[0]) if number in both), None)
+    if newest is None:
+        return None
+    since = [line.numbers[line.numbers.index(newest) + 1 :] for line in lines]
+    return newest if all(_undone(line.snapshots).isdisjoint(new) for line, new in zip(lines, since, strict=True)) else None
 
 
 def _brought(number: str, line: _Line, opposite: Sequence[str], undone: Set[str]) -> set[str]:
@@ -181,7 +193,8 @@ def conflicts_of_earlier_merges(
     notes = [_notes_since(common.metadata, state.metadata) for state in sides]
     histories = [_standing([*part, *line.snapshots]) for part, line in zip(notes, whole_lines, strict=True)]
     merges = [_unknown(filter(is_detached, history), former) for history in histories]
-    if not any(merges) and all(_first_with_base(number, line) is not None for line in whole_lines):
+    is_shared = not set(whole_lines[0].numbers).isdisjoint(whole_lines[1].numbers)
+    if not any(merges) and not is_shared and all(_first_with_base(number, line) is not None for line in whole_lines):
         return []
     lines = [_present(history) for history in histories]
     files = [[file for key, file in added[side].items() if key not in added[1 - side]] for side in (0, 1)]
