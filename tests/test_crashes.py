@@ -42,7 +42,9 @@ def test_crashes_are_reported_with_their_end_and_stacks(tmp_path: Path) -> None:
     assert "its process was ended by SIGSEGV" in reports["test_address"]
     stacks = reports["test_address"].split("\n\n")
     (crashed,) = [place for place, stack in enumerate(stacks) if "in test_address" in stack]
-    (waiting,) = [place for place, stack in enumerate(stacks) if stack.rstrip().endswith("in _bootstrap") and "in wait" in stack]
+    (waiting,) = [
+        place for place, stack in enumerate(stacks) if stack.rstrip().endswith("in _bootstrap") and "in wait" in stack
+    ]
     assert stacks[crashed].startswith("Current thread ")
     assert crashed < waiting
     assert stacks[waiting].count("Thread 0x") == 3

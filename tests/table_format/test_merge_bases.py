@@ -500,9 +500,7 @@ def test_a_merge_has_the_notes_of_both_sides(branches: Branches) -> None:
 
 @pytest.mark.parametrize("is_reversed", [False, True])
 @pytest.mark.parametrize("is_detached", [False, True])
-@pytest.mark.parametrize(
-    ("work", "rows"), [(update(3), {2: 2, 3: -3}), (delete(3), {2: 2})], ids=["update", "delete"]
-)
+@pytest.mark.parametrize(("work", "rows"), [(update(3), {2: 2, 3: -3}), (delete(3), {2: 2})], ids=["update", "delete"])
 def test_a_state_with_a_revert_that_one_side_took_as_it_was_is_common(
     branches: Branches, work: Work, rows: dict[int, int], is_detached: bool, is_reversed: bool
 ) -> None:

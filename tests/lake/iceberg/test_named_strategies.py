@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from graveler.errors import InvalidError
+from graveler.errors import InvalidError, MergeConflictError
 from graveler.lake.repository import OpenRepository
 from graveler.model import MergeStrategies, MergeStrategy, SplitParameters
 from graveler.requests.iceberg import Identifier
@@ -62,6 +62,30 @@ def test_a_strategy_may_name_a_table_that_the_merge_does_not_need(world: StoredW
         repository.drop_relation(branch, relation=Identifier(("shop",), "base"))
     strategies = [named(name).by_prefix[0] for name in ("base", "both", "dev", "main")]
     verb(repository, MergeStrategies(by_prefix=tuple(strategies)))
+
+
+@pytest.mark.parametrize(
+    "table", [Identifier(("shop",), "orders.table2"), Identifier(("shop", "orders.table"), "items")], ids=str
+)
+def test_a_strategy_for_a_table_decides_about_no_other_whose_entry_begins_with_its_own(
+    world: StoredWorld, table: Identifier
+) -> None:
+    if table.namespace != ORDERS.namespace:
+        world.main.create_namespace("main", namespace=table.namespace)
+    world.main.create_table("main", table=table, definition={"schema": SCHEMA})
+    contend(world)
+    for branch in ("dev", "main"):
+        set_property(world, "a", branch, branch, table)
+    strategies = named(ORDERS.name)
+    (conflict,) = world.main.preview_merge("dev", "main", strategies).conflicts
+    with pytest.raises(MergeConflictError) as refused:
+        merge(world.main, strategies)
+    assert [*refused.value.conflicts] == [conflict]
+    assert conflict.path.startswith("_iceberg/shop/orders.table")
+    with_both = MergeStrategies(by_prefix=(*strategies.by_prefix, (conflict.path, MergeStrategy.DEST_WINS)))
+    merge(world.main, with_both)
+    assert metadata(world)["properties"]["a"] == "dev"
+    assert metadata(world, table=table)["properties"]["a"] == "main"
 
 
 @pytest.mark.parametrize("verb", [merge, preview])

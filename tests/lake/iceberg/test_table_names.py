@@ -9,7 +9,7 @@ from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.iceberg.linked_files import FOLDER_FIELD
 from graveler.lake.iceberg.table_states import UUID_FIELD
 from graveler.model import MergeStrategies, MergeStrategy
-from graveler.requests.iceberg import Identifier
+from graveler.requests.iceberg import Identifier, Relation
 from graveler.sdk.iceberg_tables import Tables
 from tests.lake.iceberg.support import ORDERS, SCHEMA, VIEW_DEFINITION, keys, set_property
 from tests.lake.support import StoredWorld
@@ -22,8 +22,10 @@ def named(name: str) -> Identifier:
     return Identifier(tuple(namespace), last)
 
 
-def rename(old: str, new: str) -> Work:
-    return lambda world, branch: world.main.rename_relation(branch, relation=named(old), destination=named(new))
+def rename(old: str, new: str, kind: Relation = "table") -> Work:
+    return lambda world, branch: world.main.rename_relation(
+        branch, relation=named(old), destination=named(new), kind=kind
+    )
 
 
 def drop(name: str) -> Work:
@@ -48,6 +50,10 @@ def drop_namespace(name: str) -> Work:
 
 def create_namespace(name: str) -> Work:
     return lambda world, branch: world.main.create_namespace(branch, namespace=tuple(name.split(".")))
+
+
+def squash_dev(world: StoredWorld, _: str) -> None:
+    world.main.merge("dev", "main", squash=True)
 
 
 def do(*work: Work) -> Work:
@@ -92,6 +98,21 @@ CONFLICTS: dict[str, tuple[Work, Work, str]] = {
         do(rename("shop.orders", "shop.a"), change("shop.a")),
         do(rename("shop.orders", "shop.b"), change("shop.b")),
         "table shop.orders: the source renamed it to table shop.a, and the destination to table shop.b",
+    ),
+    "a new table that the destination renamed after a squash merge": (
+        do(create("shop.a"), change("shop.a")),
+        do(squash_dev, rename("shop.a", "shop.b")),
+        "table shop.a: the source has it under this name, and the destination as table shop.b",
+    ),
+    "a new table that the source renamed after a squash merge": (
+        do(create("shop.a"), squash_dev, rename("shop.a", "shop.b"), change("shop.b")),
+        change("shop.a"),
+        "table shop.b: the source has it under this name, and the destination as table shop.a",
+    ),
+    "a new view that the destination renamed after a squash merge": (
+        view("shop.a"),
+        do(squash_dev, rename("shop.a", "shop.b", "view")),
+        "view shop.a: the source has it under this name, and the destination as view shop.b",
     ),
     "renamed and dropped": (
         rename("shop.orders", "shop.a"),

@@ -97,17 +97,12 @@ Isolation = Literal["serializable", "snapshot"]
 
 
 class MergeStrategies(Struct, frozen=True):
-    """A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``.
-    ``isolation``, if it is set, overrides the isolation levels of Iceberg tables that both sides changed."""
+    """A strategy for each path (:func:`graveler.values.merge_strategies.strategy_for`): by its longest prefix in ``by_prefix``,
+    else ``default``. ``isolation``, if it is set, overrides the isolation levels of Iceberg tables that both sides changed."""
 
     default: MergeStrategy = MergeStrategy.NONE
     by_prefix: tuple[tuple[str, MergeStrategy], ...] = ()
     isolation: Isolation | UnsetType = UNSET
-
-    def of(self, path: str) -> MergeStrategy:
-        """Return the strategy for a path."""
-        fitting = [(len(prefix), strategy) for prefix, strategy in self.by_prefix if path.startswith(prefix)]
-        return max(fitting, key=lambda pair: pair[0])[1] if fitting else self.default
 
 
 class MovedHead(str, Enum):

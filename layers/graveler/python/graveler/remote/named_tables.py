@@ -3,8 +3,11 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from graveler.lake.merging.named_tables import expect_named_tables
-from graveler.model import MergePreview, MergeStrategies, ObjectEntry
+from graveler.model import MergePreview, MergeStrategies, MergeStrategy, ObjectEntry, TableMerge
+from graveler.values.merge_strategies import strategy_for
 
 StatMany = Callable[[str, Sequence[str]], list[ObjectEntry | None]]
 
@@ -18,6 +21,14 @@ def expect_tables_of_preview(
     states = [partial(_has_entry, stat_many, ref) for ref in refs]
     contested = frozenset(table.path.encode() for table in preview.tables)
     expect_named_tables(strategies, states, source, destination, contested)
+
+
+def decided_table(table: TableMerge, strategies: MergeStrategies) -> TableMerge:
+    """Return the merge of a table with the strategy for its path, which was not in the request if it is one for a prefix."""
+    strategy = strategy_for(strategies, table.path)
+    if table.outcome != "conflict" or strategy is MergeStrategy.NONE:
+        return table
+    return replace(table, outcome="source" if strategy is MergeStrategy.SOURCE_WINS else "destination")
 
 
 def _has_entry(stat_many: StatMany, ref: str, key: bytes) -> bool:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from graveler.errors import InvalidError, ObjectNotFoundError
 from graveler.lake.objects.verification import OpenedObject
@@ -37,10 +36,11 @@ from graveler.model import (
 from graveler.remote.connection import PAGE, Connection, Query, branch_path
 from graveler.remote.error_responses import refusal
 from graveler.remote.gates import RemoteGates
-from graveler.remote.named_tables import expect_tables_of_preview
+from graveler.remote.named_tables import decided_table, expect_tables_of_preview
 from graveler.remote.queries import bounds_query, page_query, selection_query
 from graveler.remote.transfers import Transfers
 from graveler.system.forks import new_lock
+from graveler.values.merge_strategies import strategy_for
 from graveler.wire import (
     difference_documents,
     documents,
@@ -432,14 +432,15 @@ class RemoteReader:
             if after is None:
                 break
         if not plain:
-            conflicts = [conflict for conflict in conflicts if strategies.of(conflict.path) is MergeStrategy.NONE]
+            undecided = MergeStrategy.NONE
+            conflicts = [conflict for conflict in conflicts if strategy_for(strategies, conflict.path) is undecided]
         preview = MergePreview(
             CommitID(page.base_commit_id),
             totals or Totals(),
             tuple(conflict.value() for conflict in conflicts),
             CommitID(page.source_commit_id),
             CommitID(page.destination_commit_id),
-            tuple(_decided(table, strategies) for table in tables),
+            tuple(decided_table(table, strategies) for table in tables),
         )
         expect_tables_of_preview(self.stat_many, strategies, preview, source, destination)
         return preview
@@ -590,11 +591,3 @@ class RemoteView:
             page = self.list_objects(prefix=prefix, after=after)
             yield from (item for item in page.results if isinstance(item, ObjectEntry))
             after = page.next_after
-
-
-def _decided(table: TableMerge, strategies: MergeStrategies) -> TableMerge:
-    """Return the merge of a table with the strategy for its path, which was not in the request if it is one for a prefix."""
-    strategy = strategies.of(table.path)
-    if table.outcome != "conflict" or strategy is MergeStrategy.NONE:
-        return table
-    return replace(table, outcome="source" if strategy is MergeStrategy.SOURCE_WINS else "destination")

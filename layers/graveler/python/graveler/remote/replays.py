@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from graveler.model import CommitID, Conflict, MergeStrategies, MergeStrategy, ObjectEntry
+from graveler.values.merge_strategies import strategy_for
 
 if TYPE_CHECKING:
     from graveler.remote.reading import RemoteReader
@@ -23,7 +24,7 @@ def replay_conflicts(
         page = repository.diff(base, source, after=after, amount=_PAGE)
         current = repository.stat_many(head, [change.path for change in page.results])
         for change, entry in zip(page.results, current, strict=True):
-            if strategies.of(change.path) is not MergeStrategy.NONE:
+            if strategy_for(strategies, change.path) is not MergeStrategy.NONE:
                 continue
             if _identity(entry) not in (_identity(change.before), _identity(change.after)):
                 conflicts.append(Conflict(change.path, change.before, change.after, entry))

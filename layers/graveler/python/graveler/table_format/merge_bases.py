@@ -130,7 +130,9 @@ def _shared(lines: Sequence[_Line], parts: Sequence[Sequence[str]]) -> str | Non
     if newest is None:
         return None
     since = [line.numbers[line.numbers.index(newest) + 1 :] for line in lines]
-    return newest if all(_undone(line.snapshots).isdisjoint(new) for line, new in zip(lines, since, strict=True)) else None
+    return (
+        newest if all(_undone(line.snapshots).isdisjoint(new) for line, new in zip(lines, since, strict=True)) else None
+    )
 
 
 def _brought(number: str, line: _Line, opposite: Sequence[str], undone: Set[str]) -> set[str]:

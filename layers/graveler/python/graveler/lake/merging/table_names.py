@@ -37,12 +37,13 @@ class NameConflict(Struct, frozen=True):
 
 
 class _Side(Struct, frozen=True):
-    """Changes of one side to entries: all of them; the keys from which it removed a table or a view; and the new key of each that
-    it renamed, by the former one."""
+    """Changes of one side to entries: all of them; the keys from which it removed a table or a view; the new key of each that it
+    renamed, by the former one; and the keys of those that are new."""
 
     changes: dict[bytes, tuple[bytes | None, bytes | None]]
     removed: frozenset[bytes]
     renamed: dict[bytes, bytes]
+    new_keys: "dict[_Identity, bytes]"
 
     def new(self, key: bytes) -> bytes | None:
         """Return the record of an entry that the side made."""
@@ -104,7 +105,14 @@ class TableNames:
         identities = {
             key: (self._identity(key, before), self._identity(key, after)) for key, (before, after) in changes.items()
         }
-        return _Side(changes, *_renamed(identities))
+        removed, renamed = _renamed(identities)
+        renamings = set(renamed.values())
+        new_keys = {
+            latter: key
+            for key, (former, latter) in identities.items()
+            if latter is not None and latter != former and key not in renamings
+        }
+        return _Side(changes, removed, renamed, new_keys)
 
     def _identity(self, key: bytes, packed: bytes | None) -> "_Identity | None":
         if packed is None or relation_of(key) is None:
@@ -131,7 +139,8 @@ class TableNames:
     def conflicts(self) -> list[NameConflict]:
         """Return the conflicts of names, in key order."""
         return sorted(
-            (*self._two_names(), *self._dropped(), *self._shared(), *self._orphans()), key=lambda part: part.key
+            (*self._two_names(), *self._two_new_names(), *self._dropped(), *self._shared(), *self._orphans()),
+            key=lambda part: part.key,
         )
 
     def _two_names(self) -> Iterator[NameConflict]:
@@ -146,6 +155,23 @@ class TableNames:
                 {
                     MergeStrategy.SOURCE_WINS: {other_name: None, name: source.changes[name][1]},
                     MergeStrategy.DEST_WINS: {name: None, other_name: destination.changes[other_name][1]},
+                },
+            )
+
+    def _two_new_names(self) -> Iterator[NameConflict]:
+        """Yield the tables that are new on both sides, after a squash merge or a cherry-pick of one from the other, and that one
+        side has renamed since."""
+        source, destination = self._sides
+        for identity, key in source.new_keys.items():
+            other_key = destination.new_keys.get(identity, key)
+            if other_key == key:
+                continue
+            yield NameConflict(
+                key,
+                f"{_name(key)}: the source has it under this name, and the destination as {_name(other_key)}",
+                {
+                    MergeStrategy.SOURCE_WINS: {other_key: None, key: source.changes[key][1]},
+                    MergeStrategy.DEST_WINS: {key: None, other_key: destination.changes[other_key][1]},
                 },
             )
 

@@ -21,6 +21,7 @@ from graveler.tree.merge import TreeConflict, merge
 from graveler.tree.parts import merge_points, total_load
 from graveler.tree.tree import Tree
 from graveler.tree.writer import StoppedError
+from graveler.values.merge_strategies import strategy_for
 from graveler.values.reserved_paths import END, FILES, RESERVED, is_table
 
 
@@ -132,8 +133,8 @@ def with_tables(
     merges = TableMerges(repository, trees, source, strategy, strategies.isolation, is_detached=not chosen.merged)
     merged, tables = merges.merged(tree, keys, split)
     if tables:
-        places = {*keys, *(conflict.key for conflict in merges.name_conflicts())}
-        conflicts = tuple(TreeConflict(key, *(side.get(key) for side in trees)) for key in sorted(places))
+        places = sorted(table.path.encode() for table in tables)
+        conflicts = tuple(TreeConflict(key, *(side.get(key) for side in trees)) for key in places)
         raise conflict_error(repository, plan, conflicts, tables)
     return merged
 
@@ -176,15 +177,13 @@ def draft(plan: MergePlan, chosen: ThreeWay, result: Tree, head: Commit, before:
 
 
 class strategy_by_prefix:  # noqa: N801 - a function, but one that can be sent to another process
-    """The strategy for each key: that of the longest prefix, else the default."""
+    """The strategy for each key."""
 
     def __init__(self, strategies: MergeStrategies) -> None:
-        pairs = ((prefix.encode(), chosen) for prefix, chosen in strategies.by_prefix)
-        self._ordered = sorted(pairs, key=lambda pair: -len(pair[0]))
-        self._default = strategies.default
+        self._strategies = strategies
 
     def __call__(self, key: bytes) -> MergeStrategy:
-        return next((chosen for prefix, chosen in self._ordered if key.startswith(prefix)), self._default)
+        return strategy_for(self._strategies, key.decode())
 
 
 class strategy_by_key(strategy_by_prefix):  # noqa: N801 - as the one above
