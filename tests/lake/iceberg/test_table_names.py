@@ -1,10 +1,11 @@
 """Merges of branches that gave tables, views and namespaces names: a name means one table, and a table has one name."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
-from graveler.errors import MergeConflictError
+from graveler.errors import MergeConflictError, NoChangesError
 from graveler.lake.iceberg.catalog_reader import CatalogReader
 from graveler.lake.iceberg.linked_files import FOLDER_FIELD
 from graveler.lake.iceberg.table_states import UUID_FIELD
@@ -190,6 +191,51 @@ def test_a_strategy_leaves_the_names_of_one_side(world: StoredWorld, name: str, 
     world.main.merge("dev", "main", strategy=MergeStrategies(strategy))
     assert (keys(world), uuids(world)) == expected
     check_links(world)
+
+
+RENAMINGS: dict[str, tuple[Work, Work]] = {
+    "renamed and changed": (rename("shop.orders", "shop.a"), change("shop.orders")),
+    "changed and renamed": (change("shop.orders"), rename("shop.orders", "shop.z")),
+    "changed, and renamed and changed": (
+        change("shop.orders", "x"),
+        do(rename("shop.orders", "shop.a"), change("shop.a")),
+    ),
+    "renamed and changed on both sides": (
+        do(rename("shop.orders", "shop.a"), change("shop.a", "x")),
+        do(rename("shop.orders", "shop.a"), change("shop.a", "y")),
+    ),
+    "two tables": (
+        do(rename("shop.orders", "shop.z"), change("shop.items", "x")),
+        do(rename("shop.items", "shop.a"), change("shop.orders", "y")),
+    ),
+}
+RESOLVED = [pytest.param(*works, MergeStrategy.NONE, id=name) for name, works in RENAMINGS.items()] + [
+    pytest.param(*works[:2], strategy, id=f"{name}, {strategy.value}")
+    for name, works in CONFLICTS.items()
+    for strategy in (MergeStrategy.SOURCE_WINS, MergeStrategy.DEST_WINS)
+]
+
+
+@pytest.mark.parametrize(("source", "destination", "strategy"), RESOLVED)
+def test_a_preview_shows_what_the_merge_does_to_the_entries(
+    world: StoredWorld, source: Work, destination: Work, strategy: MergeStrategy
+) -> None:
+    change_both(world, source, destination)
+    previewed = world.main.previewed_merge("dev", "main", MergeStrategies(strategy))
+    changes = [part.change for part in previewed.changes(amount=1000).results]
+    pages = [
+        part.change
+        for change in ("", *(change.path for change in changes))
+        for part in previewed.changes(after=change, amount=1).results
+    ]
+    before = world.main.commit_of("main").id
+    with suppress(NoChangesError):
+        world.main.merge("dev", "main", strategy=MergeStrategies(strategy))
+    diff = world.main.diff(before, "main", amount=1000).results
+    assert [part for part in changes if "/.files/" not in part.path] == [
+        part for part in diff if "/.files/" not in part.path
+    ]
+    assert pages == changes
 
 
 RENAME = rename("shop.orders", "shop.a")

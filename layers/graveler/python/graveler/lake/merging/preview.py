@@ -1,6 +1,6 @@
 """Preview of a merge: its effect in total, its changes and conflicts in pages, and its changes by common prefix."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -23,10 +23,14 @@ from graveler.tree.has_difference import covers_differ
 from graveler.tree.listing import prefix_end
 from graveler.tree.merge import TreeConflict, preview
 from graveler.tree.summary import Allowance, TotalsCounter
-from graveler.values.reserved_paths import END, RESERVED, is_table
+from graveler.values.reserved_paths import END, FILES, RESERVED, is_table
 
 if TYPE_CHECKING:
     from graveler.lake.merging.table_merges import TableMerges
+
+
+_Item = Difference | TreeConflict | None
+"""What a merge does at a key; None, if it is nothing though the trees differ there."""
 
 
 class MergeChange(Struct, frozen=True, gc=False):
@@ -123,6 +127,9 @@ class PreviewedMerge:
         return Level(prefix, delimiter).of_differences(differences, bounds, allowance)
 
     def _items(self, start: bytes, end: bytes | None) -> Iterator[Difference | TreeConflict]:
+        return (item for item in self._items_and_gaps(start, end) if item is not None)
+
+    def _items_and_gaps(self, start: bytes, end: bytes | None) -> Iterator[_Item]:
         base, source, destination = self._trees
         of_names = dict(self._of_names(start, end))
         for item in preview(base, source, destination, strategy_by_key(self._strategies), start, end):
@@ -133,7 +140,7 @@ class PreviewedMerge:
             if key in of_names:
                 yield of_names.pop(key)
             else:
-                yield self._of_table(item) if isinstance(item, TreeConflict) and is_table(item.key) else item
+                yield self._of_table(item).get(key) if isinstance(item, TreeConflict) and is_table(item.key) else item
         yield from of_names.values()
 
     @cached_property
@@ -146,30 +153,36 @@ class PreviewedMerge:
             self._repository, (base, source, destination), self.source.id, strategy, self._strategies.isolation
         )
 
-    def _of_names(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, Difference | TreeConflict]]:
-        """Yield the conflicts of names in an interval, and what strategies do about some, in key order. No request where only one
-        side changed names."""
+    def _of_names(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, _Item]]:
+        """Yield the conflicts of names in an interval, what strategies do about some, and the entries of tables that one side
+        renamed and the other changed, in key order. No request where only one side changed names."""
         base, source, destination = self._trees
         if not all(covers_differ(base, side, RESERVED, END) for side in (source, destination)):
             return
-        items: dict[bytes, Difference | TreeConflict] = {}
+        items: dict[bytes, _Item] = {}
+        for key in self._merges.renamed_tables():
+            items |= self._of_table(TreeConflict(key, base.get(key), source.get(key), destination.get(key)))
         for conflict in self._merges.name_conflicts():
             decision = self._merges.of_names(conflict, destination)
             self._tables[conflict.key] = decision.table
             if decision.is_conflict:
                 key = conflict.key
                 items[key] = TreeConflict(key, base.get(key), source.get(key), destination.get(key))
-            for key, packed in decision.changes.items():
-                items[key] = key, destination.get(key), packed
+            items |= self._items_of(decision.changes)
         for key in sorted(items):
             if start <= key and (end is None or key < end):
                 yield key, items[key]
 
-    def _of_table(self, conflict: TreeConflict) -> Difference | TreeConflict:
-        """Return what the merge of a table that both sides changed does to its entry. Cost as of
+    def _of_table(self, conflict: TreeConflict) -> dict[bytes, _Item]:
+        """Return what the merge of a table that both sides changed does to its entry, and to that of a new name. Cost as of
         :meth:`graveler.lake.merging.table_merges.TableMerges.merged`; nothing is written."""
         decision = self._merges.decide(conflict.key, self._trees[2])
         self._tables[conflict.key] = decision.table
         if decision.is_conflict:
-            return conflict
-        return conflict.key, conflict.destination, decision.changes.get(conflict.key)
+            return {conflict.key: conflict}
+        return self._items_of({key: packed for key, packed in decision.changes.items() if not key.startswith(FILES)})
+
+    def _items_of(self, changes: Mapping[bytes, bytes | None]) -> dict[bytes, _Item]:
+        """Return what changes, as records by key, are to the destination."""
+        differences = ((key, self._trees[2].get(key), packed) for key, packed in changes.items())
+        return {key: None if before == after else (key, before, after) for key, before, after in differences}

@@ -118,6 +118,11 @@ class TableMerges:
         """Return the conflicts of names. Reads the entries of the catalog in which a side differs from the base, if both do."""
         return self._names.conflicts() if both_changed_names(self._trees) else []
 
+    def renamed_tables(self) -> list[bytes]:
+        """Return the keys of tables that both sides changed differently, and whose merge may change other entries, since a side
+        renamed a table from or to them. Reads as :meth:`name_conflicts`."""
+        return self._names.renamed_tables() if both_changed_names(self._trees) else []
+
     def of_names(self, conflict: NameConflict, tree: Tree) -> TableDecision:
         """Return what a strategy does about a conflict of names, or the conflict."""
         strategy = self._strategy(conflict.key)

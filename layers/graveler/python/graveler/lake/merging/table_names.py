@@ -19,7 +19,7 @@ from graveler.tree.has_difference import covers_differ, differ
 from graveler.tree.listing import prefix_end
 from graveler.tree.record import RecordCodec
 from graveler.tree.tree import Tree
-from graveler.values.reserved_paths import END, FILES, RESERVED
+from graveler.values.reserved_paths import END, FILES, RESERVED, is_table
 
 _SIDES: Final = ("source", "destination")
 _WINS: Final = (MergeStrategy.SOURCE_WINS, MergeStrategy.DEST_WINS)
@@ -135,6 +135,16 @@ class TableNames:
     def renamings(self, number: int, key: bytes) -> set[bytes]:
         """Return a key, and all that the renamings of a side (0: the source) connect with it."""
         return self._sides[number].renamings(key)
+
+    def renamed_tables(self) -> list[bytes]:
+        """Return the keys of tables that both sides changed differently, and from or to which one of them renamed a table."""
+        source, destination = self._sides
+        renamings = {key for side in self._sides for renaming in side.renamed.items() for key in renaming}
+        return sorted(
+            key
+            for key in renamings & source.changes.keys() & destination.changes.keys()
+            if is_table(key) and source.changes[key][1] != destination.changes[key][1]
+        )
 
     def conflicts(self) -> list[NameConflict]:
         """Return the conflicts of names, in key order."""
