@@ -3083,6 +3083,14 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "tables",
+        "files of a state that both sides went through are compared after a revert",
+        "table_format/merge_bases.py",
+        "    if not any(merges) and not is_shared and all(",
+        "    if not any(merges) and all(",
+        "table_format/test_merge_bases.py::test_a_row_that_one_side_changed_and_took_as_it_was_before_is_a_conflict_after_a_revert",
+    ),
+    Mutation(
+        "tables",
         "a new table that one side renamed after a squash merge has one name",
         "lake/merging/table_names.py",
         "*self._two_new_names(), ",

@@ -519,3 +519,22 @@ def test_a_state_with_a_revert_that_one_side_took_as_it_was_is_common(
         assert not isinstance(result, TableConflicts), result
         merged = branches.write(result) if isinstance(result, MergedTable) else result.state
         assert amounts(merged) == rows | appended
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize("work", [update(5), delete(5)], ids=["update", "delete"])
+@pytest.mark.parametrize("reverts_at_once", [False, True])
+def test_a_row_that_one_side_changed_and_took_as_it_was_before_is_a_conflict_after_a_revert(
+    branches: Branches, work: Work, reverts_at_once: bool, is_reversed: bool
+) -> None:
+    base = branches.create(SCHEMA, append(1))
+    before = branches.fork(base, append(5))
+    wrong = branches.fork(before, append(7))
+    main = brought(branches, base, wrong, base)
+    assert main == wrong
+    dev = branches.fork(wrong, append(8))
+    dev = dev if reverts_at_once else branches.fork(dev, work)
+    dev = brought(branches, wrong, before, dev)
+    dev = branches.fork(dev, work) if reverts_at_once else dev
+    result = merge(branches, base, *((main, dev) if is_reversed else (dev, main)))
+    assert isinstance(result, TableConflicts), result
