@@ -538,3 +538,23 @@ def test_a_row_that_one_side_changed_and_took_as_it_was_before_is_a_conflict_aft
     dev = branches.fork(dev, work) if reverts_at_once else dev
     result = merge(branches, base, *((main, dev) if is_reversed else (dev, main)))
     assert isinstance(result, TableConflicts), result
+
+
+@pytest.mark.parametrize(
+    ("between", "rows"),
+    [
+        (UNCHANGED, {1: 1, 2: 2, 9: 9}),
+        ((append(7),), {1: 1, 2: 2, 7: 7, 9: 9}),
+        ((delete(9),), {1: 1, 2: 2}),
+        ((delete(2),), {1: 1, 2: 2, 9: 9}),
+    ],
+    ids=["at once", "append", "delete of another row", "delete of its row"],
+)
+def test_a_commit_that_was_reverted_may_be_picked_again(
+    branches: Branches, between: tuple[Work, ...], rows: dict[int, int]
+) -> None:
+    before = branches.create(SCHEMA, append(9))
+    commit = branches.fork(before, append(1, 2))
+    main = branches.fork(commit, *between) if between else commit
+    again = brought(branches, before, commit, brought(branches, commit, before, main))
+    assert amounts(again) == rows

@@ -195,7 +195,8 @@ def conflicts_of_earlier_merges(
     notes = [_notes_since(common.metadata, state.metadata) for state in sides]
     histories = [_standing([*part, *line.snapshots]) for part, line in zip(notes, whole_lines, strict=True)]
     merges = [_unknown(filter(is_detached, history), former) for history in histories]
-    is_shared = not set(whole_lines[0].numbers).isdisjoint(whole_lines[1].numbers)
+    standing = [set(map(_id, _standing(line.snapshots))) for line in whole_lines]
+    is_shared = not standing[0].isdisjoint(standing[1])
     if not any(merges) and not is_shared and all(_first_with_base(number, line) is not None for line in whole_lines):
         return []
     lines = [_present(history) for history in histories]
