@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.types import LongType
 
 import graveler
 from graveler.errors import MergeConflictError
@@ -213,3 +214,42 @@ def test_a_table_that_one_side_dropped_is_a_conflict(shop: Shop) -> None:
     shop.repository.merge("dev", "main", strategy=MergeStrategies(MergeStrategy.DEST_WINS))
     assert shop.ids() == [1, 2, 3]
     shop.check()
+
+
+@pytest.mark.parametrize("is_empty", [False, True], ids=["with rows", "empty"])
+@pytest.mark.parametrize("is_squashed", [False, True])
+@pytest.mark.parametrize(("source", "destination"), [("dev", "main"), ("main", "dev")])
+def test_a_new_table_goes_on_after_a_squash_merge(
+    shop: Shop, is_empty: bool, is_squashed: bool, source: str, destination: str
+) -> None:
+    """The commits' base lacks the table: both sides began with it, without rows."""
+    name, dev = "shop.new", shop.catalog("dev")
+    dev.create_table(name, rows().schema)
+    if not is_empty:
+        shop.append("dev", 1, 2, 3, name=name)
+    shop.repository.merge("dev", "main", squash=True)
+    shop.append("dev", 4, name=name)
+    shop.repository.merge("dev", "main", squash=True)
+    first = [] if is_empty else [1, 2, 3]
+    assert shop.ids(name=name) == [*first, 4]
+    shop.append("main", 5, 6, name=name)
+    shop.catalog("main").load_table(name).delete("id == 5")
+    shop.append("dev", 7, name=name)
+    if not is_empty:
+        shop.catalog("dev").load_table(name).delete("id == 2")
+    strategies = MergeStrategies(isolation="snapshot")
+    assert shop.repository.preview_merge(source, destination, strategies).conflicts == ()
+    shop.repository.merge(source, destination, squash=is_squashed, strategy=strategies)
+    assert shop.ids(destination, name) == [*([] if is_empty else [1, 3]), 4, 6, 7]
+    shop.check(destination, Identifier(("shop",), "new"))
+
+
+def test_a_new_table_whose_columns_one_side_changed_after_a_squash_merge_is_a_conflict(shop: Shop) -> None:
+    name, dev = "shop.new", shop.catalog("dev")
+    dev.create_table(name, rows().schema).append(rows(1))
+    shop.repository.merge("dev", "main", squash=True)
+    with shop.catalog("dev").load_table(name).update_schema() as update:
+        update.add_column("amount", LongType())
+    shop.append("main", 2, name=name)
+    with pytest.raises(MergeConflictError, match="brought the new table from one side to the other"):
+        shop.repository.merge("dev", "main")

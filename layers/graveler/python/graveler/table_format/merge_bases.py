@@ -18,6 +18,7 @@ from graveler.table_format.plain_documents import Document
 from graveler.table_format.snapshot_merges import (
     BASE_FIELD,
     DETACHED_FIELD,
+    EXPIRED_FIELD,
     SOURCE_FIELD,
     WORK_FIELD,
     expired_snapshots,
@@ -25,10 +26,26 @@ from graveler.table_format.snapshot_merges import (
     merge_of,
     removes_files,
 )
-from graveler.table_format.table_metadata import NO_SNAPSHOT, ROW_LINEAGE_VERSION, current_snapshot_id
+from graveler.table_format.table_metadata import NO_SNAPSHOT, ROW_LINEAGE_VERSION, current_snapshot_id, empty_table
 
 _MAX_WORK: Final = 64
 """The number of snapshots that a merged one names."""
+_HISTORY_FIELDS: Final = frozenset(
+    (
+        "last-sequence-number",
+        "last-updated-ms",
+        "next-row-id",
+        "current-snapshot-id",
+        "snapshots",
+        "refs",
+        "snapshot-log",
+        "metadata-log",
+        "statistics",
+        "partition-statistics",
+        EXPIRED_FIELD,
+    )
+)
+"""The fields of metadata that change when rows do."""
 _HIDDEN: Final = (
     "both sides have removed or rewritten rows since an earlier squash merge, cherry-pick or revert, and the snapshots that say "
     "which ones have expired; choose a side, or do the work again on a branch that begins at the destination"
@@ -66,6 +83,23 @@ def _work(number: str, line: _Line) -> list[str]:
             work |= dict.fromkeys(_merged(snapshot, former | work.keys()))
         work[_id(snapshot)] = None
     return [part for part in work if part not in former]
+
+
+def beginning(source: TableState, destination: TableState) -> TableState | None:
+    """Return the state without rows with which a table began that both sides have and the commits' base has not: an earlier merge
+    brought it from one to the other without a common commit. None for two tables, and where the sides differ in more than rows,
+    since nothing says which of them changed it."""
+    documents = [
+        {name: value for name, value in state.metadata.items() if name not in _HISTORY_FIELDS}
+        for state in (source, destination)
+    ]
+    if documents[0] != documents[1]:
+        return None
+    empty = empty_table(destination.metadata["format-version"], None)
+    history = {name: value for name, value in empty.items() if name in _HISTORY_FIELDS}
+    return TableState(
+        {**destination.metadata, **history, "last-updated-ms": 0, EXPIRED_FIELD: None}, destination.location
+    )
 
 
 def common_state(base: TableState, source: TableState, destination: TableState) -> TableState:

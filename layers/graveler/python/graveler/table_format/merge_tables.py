@@ -15,7 +15,7 @@ from typing import Any
 from graveler.errors import CorruptError, InvalidError
 from graveler.model import TableReason
 from graveler.table_format.live_files import DATA, POSITION_DELETES, LiveFile, Partition, Renumbered
-from graveler.table_format.merge_bases import common_state, conflicts_of_earlier_merges, merge_fields
+from graveler.table_format.merge_bases import beginning, common_state, conflicts_of_earlier_merges, merge_fields
 from graveler.table_format.merge_circumstances import Circumstances
 from graveler.table_format.merge_decisions import Decision, decide, is_isolated, without_compactions
 from graveler.table_format.merge_files import MergedFiles, SequenceNumbers, merged_files, sequence_numbers
@@ -82,6 +82,8 @@ def merge_tables(
         return SideTaken("destination", destination)
     if _location(destination) == _location(base):
         return SideTaken("source", source)
+    if base is None and source is not None and destination is not None:
+        base = beginning(source, destination)
     conflict = _whole_table_conflict(base, source, destination)
     if conflict is not None or base is None or source is None or destination is None:
         assert conflict is not None
@@ -116,6 +118,9 @@ def _whole_table_conflict(
         dropper, changer = ("source", "destination") if source is None else ("destination", "source")
         return TableReason("table", f"the {dropper} dropped the table, and the {changer} changed it")
     uuids = [None if state is None else state.metadata.get("table-uuid") for state in (base, source, destination)]
+    if base is None and uuids[1] == uuids[2]:
+        sentence = "an earlier squash merge or cherry-pick brought the new table from one side to the other, and one of them has"
+        return TableReason("table", f"{sentence} changed its metadata since; choose a side")
     if base is None:
         return TableReason("table", "both sides made a table of this name")
     if uuids[1] == uuids[2] == uuids[0]:
