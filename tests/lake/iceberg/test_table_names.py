@@ -209,6 +209,12 @@ RENAMINGS: dict[str, tuple[Work, Work]] = {
         do(rename("shop.items", "shop.a"), change("shop.orders", "y")),
     ),
 }
+RENAMED_BY_BOTH = do(rename("shop.orders", "shop.z"), change("shop.z", "x"))
+MADE_ANEW = do(rename("shop.orders", "shop.z"), change("shop.z", "y"), create("shop.orders"), change("shop.orders"))
+RENAMINGS |= {
+    "renamed on both sides, and made anew by the destination": (RENAMED_BY_BOTH, MADE_ANEW),
+    "renamed on both sides, and made anew by the source": (MADE_ANEW, RENAMED_BY_BOTH),
+}
 RESOLVED = [pytest.param(*works, MergeStrategy.NONE, id=name) for name, works in RENAMINGS.items()] + [
     pytest.param(*works[:2], strategy, id=f"{name}, {strategy.value}")
     for name, works in CONFLICTS.items()
@@ -236,6 +242,20 @@ def test_a_preview_shows_what_the_merge_does_to_the_entries(
         part for part in diff if "/.files/" not in part.path
     ]
     assert pages == changes
+
+
+@pytest.mark.parametrize("strategy", MergeStrategy)
+@pytest.mark.parametrize("works", [(RENAMED_BY_BOTH, MADE_ANEW), (MADE_ANEW, RENAMED_BY_BOTH)], ids=["main", "dev"])
+def test_a_table_that_one_side_made_where_both_had_renamed_one_stays(
+    world: StoredWorld, works: tuple[Work, Work], strategy: MergeStrategy
+) -> None:
+    change_both(world, *works)
+    tables = {(path, uuid) for branch in ("dev", "main") for path, uuid in uuids(world, branch).items()}
+    world.main.merge("dev", "main", strategy=MergeStrategies(strategy))
+    assert set(uuids(world).items()) == tables
+    document = CatalogReader(world.main.parts, "main").load(named("shop.z")).document
+    assert {"x", "y"} <= document["properties"].keys()
+    check_links(world)
 
 
 RENAME = rename("shop.orders", "shop.a")

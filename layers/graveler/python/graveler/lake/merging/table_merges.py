@@ -218,9 +218,12 @@ class TableMerges:
         return "one side made it anew, and the other changed it"
 
     def _records(self, key: bytes) -> list[tuple[bytes, bytes | None]]:
-        """Return the table's key and record at base, source and destination, also if one side renamed it."""
+        """Return the table's key and record at base, source and destination, also if one side renamed it. A table at a key from
+        which both sides renamed one is new."""
         base, source, destination = self._trees
         place, packed = key, base.get(key)
+        if packed is not None and all(self._names.new_key(number, key) is not None for number in (0, 1)):
+            return [(key, None), (key, source.get(key)), (key, destination.get(key))]
         uuids = [self._uuid(key, side.get(key)) for side in (source, destination)]
         if packed is None and uuids[0] == uuids[1]:
             former = self._names.former_keys(key)
@@ -233,6 +236,13 @@ class TableMerges:
                 present = self._names.new_key(number, place) or key
             records.append((present, side.get(present)))
         return records
+
+    def _own_keys(self, records: list[tuple[bytes, bytes | None]]) -> set[bytes]:
+        """Return the keys of a table at the three commits, without one at which a side has another table since."""
+        keys = {key for key, _ in records}
+        for (present, _), side in zip(records[1:], self._trees[1:], strict=True):
+            keys -= {key for key in keys if key != present and side.get(key) is not None}
+        return keys
 
     def _uuid(self, key: bytes, packed: bytes | None) -> str | None:
         return None if packed is None else self._repository.codec.decode(key, packed).metadata.get(UUID_FIELD)
@@ -300,7 +310,7 @@ class TableMerges:
         """Return the table as one side (1: the source, 2: the destination) has it: at ``place``, or if that is empty, where that
         side has it. Its links are that side's, too: any other would stay for ever where the table is dropped later."""
         key, packed = records[winner]
-        changes: dict[bytes, bytes | None] = {key: None for key, _ in records}
+        changes: dict[bytes, bytes | None] = dict.fromkeys(self._own_keys(records))
         changes[place or key] = packed
         if packed is None:
             return TableDecision({**changes, **self._removed_links(records, b"")}, table)
@@ -327,7 +337,7 @@ class TableMerges:
         assert key is not None
         written = document_entry(repository, key, place.decode(), result.metadata, fields, writes=writes)
         packed = repository.pack(written)
-        changes: dict[bytes, bytes | None] = {key: None for key, _ in records}
+        changes: dict[bytes, bytes | None] = dict.fromkeys(self._own_keys(records))
         changes[place] = packed
         changes |= self._links_in_place(records, entry, tree)
         if writes:
