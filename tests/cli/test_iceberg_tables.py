@@ -198,6 +198,37 @@ def contend() -> None:
 
 
 @pytest.mark.usefixtures("orders")
+@pytest.mark.parametrize(
+    ("renamer", "changer", "expected"),
+    [
+        (
+            "dev",
+            "main",
+            [
+                "table shop.orders: both, in one new snapshot",
+                "  dev (source)        renamed to shop.sales, +1 row, +1 file",
+                "  main (destination)  +1 row, +1 file",
+            ],
+        ),
+        (
+            "main",
+            "dev",
+            [
+                "table shop.orders: the source's, as it is",
+                "  dev (source)        +2 rows, +2 files",
+                "  main (destination)  renamed to shop.sales",
+            ],
+        ),
+    ],
+)
+def test_a_dry_run_shows_a_table_under_its_new_name(renamer: str, changer: str, expected: list[str]) -> None:
+    catalog(renamer).rename_table("shop.orders", "shop.sales")
+    append(changer, 4)
+    lines = done("merge", "lakefs://lake/dev", "main", "--dry-run").out.splitlines()
+    assert lines[-4:-1] == expected
+
+
+@pytest.mark.usefixtures("orders")
 def test_a_dry_run_says_what_a_merge_does_to_tables() -> None:
     append("main", 4)
     lines = done("merge", "lakefs://lake/dev", "main", "--dry-run").out.splitlines()

@@ -94,22 +94,42 @@ class MergedTables:
             colour = "red" if table.outcome == "conflict" else "green"
             yield f"table {screen.paint(screen.safe(table.name), 'bold')}: {screen.paint(outcome, colour)}"
             for side, name in names.items() if is_table(table.path.encode()) else ():
-                yield f"  {screen.safe(name):<{width}}  {screen.safe(_text(self._difference(table, side)))}"
+                yield f"  {screen.safe(name):<{width}}  {screen.safe(self._change(table, side))}"
             for sentence in (*(reason.sentence for reason in table.reasons), *table.notes):
                 yield f"  {screen.safe(sentence)}"
 
+    def _change(self, table: "TableMerge", side: str) -> str:
+        """Return what a side did to a table, for people."""
+        before, after = self._states(table, side)
+        text = _text(self._difference(table, side))
+        if before is None or after is None or before.name == after.name:
+            return text
+        renaming = f"renamed to {after.name}"
+        return renaming if before.entry.address == after.entry.address else f"{renaming}, {text}"
+
     def _difference(self, table: "TableMerge", side: str) -> "TableDifference | None":
-        """Return the changes of a side; None if the table does not exist under this name at the base and there,
-        and for a name that is no table's."""
-        from graveler.sdk.iceberg_tables import Table, compare_tables
+        """Return the changes of a side; None if the table does not exist at the base and there, and for a name that is no
+        table's."""
+        from graveler.sdk.iceberg_tables import compare_tables
+
+        states = self._states(table, side)
+        return compare_tables(*states) if any(states) else None
+
+    def _states(self, table: "TableMerge", side: str) -> "tuple[Table | None, Table | None]":
+        """Return a table at the base and at a side, where it may have another name since."""
+        from graveler.sdk.iceberg_tables import Table, Tables
 
         if not is_table(table.path.encode()):
-            return None
-        states = []
+            return None, None
+        states: list[Table | None] = []
         for commit_id in (self._preview.base, getattr(self._preview, side)):
             (entry,) = self._repository.stat_many(commit_id, (table.path,))
             states.append(None if entry is None else Table(self._repository, commit_id, entry))
-        return compare_tables(*states) if any(states) else None
+        before, after = states
+        if before is not None and (after is None or after.uuid != before.uuid):
+            tables = Tables(self._repository, getattr(self._preview, side)).list()
+            after = next((state for state in tables if state.uuid == before.uuid), after)
+        return before, after
 
 
 _SIDES: Final = ("source", "destination")
