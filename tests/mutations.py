@@ -3091,6 +3091,22 @@ MUTATIONS: Final[Sequence[Mutation]] = [
     ),
     Mutation(
         "tables",
+        "a new table goes on after a squash merge",
+        "table_format/merge_tables.py",
+        "        base = base_of_new_table(source, destination, read_file)",
+        "        pass",
+        "lake/iceberg/test_table_merges.py::test_a_new_table_goes_on_after_a_squash_merge",
+    ),
+    Mutation(
+        "tables",
+        "a table that one side made where both had renamed one stays",
+        "lake/merging/table_merges.py",
+        "            keys -= {key for key in keys if key != present and side.get(key) is not None}",
+        "            pass",
+        "lake/iceberg/test_table_names.py::test_a_table_that_one_side_made_where_both_had_renamed_one_stays",
+    ),
+    Mutation(
+        "tables",
         "a new table that one side renamed after a squash merge has one name",
         "lake/merging/table_names.py",
         "*self._two_new_names(), ",

@@ -518,6 +518,7 @@ def test_a_state_with_a_revert_that_one_side_took_as_it_was_is_common(
         result = merge(branches, main, *sides)
         assert not isinstance(result, TableConflicts), result
         merged = branches.write(result) if isinstance(result, MergedTable) else result.state
+        assert merged is not None
         assert amounts(merged) == rows | appended
 
 

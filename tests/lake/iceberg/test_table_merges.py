@@ -244,12 +244,30 @@ def test_a_new_table_goes_on_after_a_squash_merge(
     shop.check(destination, Identifier(("shop",), "new"))
 
 
-def test_a_new_table_whose_columns_one_side_changed_after_a_squash_merge_is_a_conflict(shop: Shop) -> None:
+def test_columns_of_a_new_table_that_one_side_changed_after_a_squash_merge_merge(shop: Shop) -> None:
     name, dev = "shop.new", shop.catalog("dev")
     dev.create_table(name, rows().schema).append(rows(1))
     shop.repository.merge("dev", "main", squash=True)
     with shop.catalog("dev").load_table(name).update_schema() as update:
         update.add_column("amount", LongType())
     shop.append("main", 2, name=name)
+    shop.repository.merge("dev", "main")
+    merged = shop.catalog("main").load_table(name)
+    assert [field.name for field in merged.schema().fields] == ["id", "amount"]
+    assert shop.ids(name=name) == [1, 2]
+
+
+def test_a_new_table_whose_log_is_too_short_is_merged_by_its_rows_alone(shop: Shop) -> None:
+    name, dev = "shop.new", shop.catalog("dev")
+    dev.create_table(name, rows().schema, properties={"write.metadata.previous-versions-max": "1"}).append(rows(1))
+    shop.repository.merge("dev", "main", squash=True)
+    for number in (2, 3):
+        shop.append("main", number, name=name)
+        shop.append("dev", number + 5, name=name)
+    shop.repository.create_branch("changed", "main")
+    with shop.catalog("changed").load_table(name).transaction() as transaction:
+        transaction.set_properties(a="b")
+    shop.repository.merge("dev", "main")
+    assert shop.ids(name=name) == [1, 2, 3, 7, 8]
     with pytest.raises(MergeConflictError, match="brought the new table from one side to the other"):
-        shop.repository.merge("dev", "main")
+        shop.repository.merge("dev", "changed")

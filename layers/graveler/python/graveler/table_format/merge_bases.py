@@ -5,16 +5,18 @@ is the state before that work. The snapshots that such merges made say what the 
 """
 
 from collections.abc import Iterable, Sequence, Set
+from contextlib import suppress
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
+from graveler.errors import CorruptError, NotFoundError
 from graveler.model import TableReason
 from graveler.table_format.live_files import DATA, FileKey, LiveFile
 from graveler.table_format.manifests import ADDED, DELETED
 from graveler.table_format.merge_reading import MergeReader, snapshot_ids, snapshots_since
 from graveler.table_format.merge_results import MAX_FILES, TableState
 from graveler.table_format.merge_sides import Files, SideChanges
-from graveler.table_format.plain_documents import Document
+from graveler.table_format.plain_documents import Document, ReadFile
 from graveler.table_format.snapshot_merges import (
     BASE_FIELD,
     DETACHED_FIELD,
@@ -26,7 +28,13 @@ from graveler.table_format.snapshot_merges import (
     merge_of,
     removes_files,
 )
-from graveler.table_format.table_metadata import NO_SNAPSHOT, ROW_LINEAGE_VERSION, current_snapshot_id, empty_table
+from graveler.table_format.table_metadata import (
+    NO_SNAPSHOT,
+    ROW_LINEAGE_VERSION,
+    current_snapshot_id,
+    empty_table,
+    read_table,
+)
 
 _MAX_WORK: Final = 64
 """The number of snapshots that a merged one names."""
@@ -85,10 +93,24 @@ def _work(number: str, line: _Line) -> list[str]:
     return [part for part in work if part not in former]
 
 
-def beginning(source: TableState, destination: TableState) -> TableState | None:
-    """Return the state without rows with which a table began that both sides have and the commits' base has not: an earlier merge
-    brought it from one to the other without a common commit. None for two tables, and where the sides differ in more than rows,
-    since nothing says which of them changed it."""
+def base_of_new_table(source: TableState, destination: TableState, read_file: ReadFile) -> TableState | None:
+    """Return the state from which both sides went on with a table that the commits' base has not: an earlier merge brought it
+    from one to the other without a common commit.
+
+    It is the newest metadata file that both have in their logs. If there is none, and the sides differ in rows only, it is the
+    table without rows, which no file holds. None for two tables, and where nothing says which side changed the rest. Reads at
+    most that file.
+    """
+    if source.metadata["table-uuid"] != destination.metadata["table-uuid"]:
+        return None
+    logs = [_metadata_files(state) for state in (source, destination)]
+    location = next((location for location in reversed(logs[0]) if location in logs[1]), None)
+    for state in (source, destination):
+        if state.location == location:
+            return state
+    if location is not None:
+        with suppress(NotFoundError, CorruptError):
+            return TableState(read_table(read_file(location), location, stored=True), location)
     documents = [
         {name: value for name, value in state.metadata.items() if name not in _HISTORY_FIELDS}
         for state in (source, destination)
@@ -97,9 +119,12 @@ def beginning(source: TableState, destination: TableState) -> TableState | None:
         return None
     empty = empty_table(destination.metadata["format-version"], None)
     history = {name: value for name, value in empty.items() if name in _HISTORY_FIELDS}
-    return TableState(
-        {**destination.metadata, **history, "last-updated-ms": 0, EXPIRED_FIELD: None}, destination.location
-    )
+    return TableState({**destination.metadata, **history, "last-updated-ms": 0, EXPIRED_FIELD: None}, "")
+
+
+def _metadata_files(state: TableState) -> list[str]:
+    """Return the locations of the metadata files that a table has had, as far as its log goes, oldest first."""
+    return [*(entry["metadata-file"] for entry in state.metadata.get("metadata-log") or ()), state.location]
 
 
 def common_state(base: TableState, source: TableState, destination: TableState) -> TableState:

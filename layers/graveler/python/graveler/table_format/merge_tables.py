@@ -15,7 +15,7 @@ from typing import Any
 from graveler.errors import CorruptError, InvalidError
 from graveler.model import TableReason
 from graveler.table_format.live_files import DATA, POSITION_DELETES, LiveFile, Partition, Renumbered
-from graveler.table_format.merge_bases import beginning, common_state, conflicts_of_earlier_merges, merge_fields
+from graveler.table_format.merge_bases import base_of_new_table, common_state, conflicts_of_earlier_merges, merge_fields
 from graveler.table_format.merge_circumstances import Circumstances
 from graveler.table_format.merge_decisions import Decision, decide, is_isolated, without_compactions
 from graveler.table_format.merge_files import MergedFiles, SequenceNumbers, merged_files, sequence_numbers
@@ -72,18 +72,18 @@ def merge_tables(
     """Merge the states of a table at two commits; None is a table that does not exist there.
 
     Reads the manifest lists of the three, and the manifests that are not in all of them; for each compaction two more manifest
-    lists, and the manifests that differ between them; and the files of position deletes whose positions are compared. Writes
-    nothing: the result has the files.
+    lists, and the manifests that differ between them; and the files of position deletes whose positions are compared. Without a
+    base, :func:`~graveler.table_format.merge_bases.base_of_new_table`. Writes nothing: the result has the files.
 
     Raises :class:`~graveler.errors.NotFoundError` for a missing file of source or destination. A missing one of the base, a
     damaged one, and one that cannot be written or a property that must be a number and is none are conflicts.
     """
+    if base is None and source is not None and destination is not None:
+        base = base_of_new_table(source, destination, read_file)
     if _location(source) in (_location(base), _location(destination)):
         return SideTaken("destination", destination)
     if _location(destination) == _location(base):
         return SideTaken("source", source)
-    if base is None and source is not None and destination is not None:
-        base = beginning(source, destination)
     conflict = _whole_table_conflict(base, source, destination)
     if conflict is not None or base is None or source is None or destination is None:
         assert conflict is not None
