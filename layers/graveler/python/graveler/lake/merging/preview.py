@@ -127,9 +127,9 @@ class PreviewedMerge:
         return Level(prefix, delimiter).of_differences(differences, bounds, allowance)
 
     def _items(self, start: bytes, end: bytes | None) -> Iterator[Difference | TreeConflict]:
-        return (item for item in self._items_and_gaps(start, end) if item is not None)
+        return (item for item in self._all_items(start, end) if item is not None)
 
-    def _items_and_gaps(self, start: bytes, end: bytes | None) -> Iterator[_Item]:
+    def _all_items(self, start: bytes, end: bytes | None) -> Iterator[_Item]:
         base, source, destination = self._trees
         of_names = dict(self._of_names(start, end))
         for item in preview(base, source, destination, strategy_by_key(self._strategies), start, end):
