@@ -4391,8 +4391,9 @@ export interface components {
         };
         /**
          * MergeStrategies
-         * @description A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``.
-         *         ``isolation``, if it is set, overrides the isolation levels of Iceberg tables that both sides changed.
+         * @description A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``. A prefix
+         *         that is the entry of a table is for this table alone. ``isolation``, if it is set, overrides the isolation levels of Iceberg
+         *         tables that both sides changed.
          */
         MergeStrategies: {
             /** @default [] */

@@ -97,8 +97,9 @@ Isolation = Literal["serializable", "snapshot"]
 
 
 class MergeStrategies(Struct, frozen=True):
-    """A strategy for each path (:func:`graveler.values.merge_strategies.strategy_for`): by its longest prefix in ``by_prefix``,
-    else ``default``. ``isolation``, if it is set, overrides the isolation levels of Iceberg tables that both sides changed."""
+    """A strategy for each path: that of the longest prefix in ``by_prefix`` that the path begins with, else ``default``. A prefix
+    that is the entry of a table is for this table alone. ``isolation``, if it is set, overrides the isolation levels of Iceberg
+    tables that both sides changed."""
 
     default: MergeStrategy = MergeStrategy.NONE
     by_prefix: tuple[tuple[str, MergeStrategy], ...] = ()
