@@ -159,14 +159,10 @@ class TableNames:
             other_name = destination.renamed.get(key, name)
             if other_name == name:
                 continue
-            yield NameConflict(
-                name,
-                f"{_name(key)}: the source renamed it to {_name(name)}, and the destination to {_name(other_name)}",
-                {
-                    MergeStrategy.SOURCE_WINS: {other_name: None, name: source.changes[name][1]},
-                    MergeStrategy.DEST_WINS: {name: None, other_name: destination.changes[other_name][1]},
-                },
+            sentence = (
+                f"{_name(key)}: the source renamed it to {_name(name)}, and the destination to {_name(other_name)}"
             )
+            yield self._named_twice(name, other_name, sentence)
 
     def _two_new_names(self) -> Iterator[NameConflict]:
         """Yield the tables that are new on both sides, after a squash merge or a cherry-pick of one from the other, and that one
@@ -176,14 +172,20 @@ class TableNames:
             other_key = destination.new_keys.get(identity, key)
             if other_key == key:
                 continue
-            yield NameConflict(
-                key,
-                f"{_name(key)}: the source has it under this name, and the destination as {_name(other_key)}",
-                {
-                    MergeStrategy.SOURCE_WINS: {other_key: None, key: source.changes[key][1]},
-                    MergeStrategy.DEST_WINS: {key: None, other_key: destination.changes[other_key][1]},
-                },
-            )
+            sentence = f"{_name(key)}: the source has it under this name, and the destination as {_name(other_key)}"
+            yield self._named_twice(key, other_key, sentence)
+
+    def _named_twice(self, key: bytes, other_key: bytes, sentence: str) -> NameConflict:
+        """Return the conflict of a table that the source has at a key, and the destination at another one."""
+        source, destination = self._sides
+        return NameConflict(
+            key,
+            sentence,
+            {
+                MergeStrategy.SOURCE_WINS: {other_key: None, key: source.changes[key][1]},
+                MergeStrategy.DEST_WINS: {key: None, other_key: destination.changes[other_key][1]},
+            },
+        )
 
     def _dropped(self) -> Iterator[NameConflict]:
         for number, renamer in enumerate(self._sides):
