@@ -8,12 +8,21 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
 
+from graveler.errors import InvalidError, NotFoundError
 from graveler.table_format.live_files import DATA, EQUALITY_DELETES, LiveFile
 from graveler.table_format.merge_circumstances import Circumstances
 from graveler.table_format.merge_decisions import Decision, decide
 from graveler.table_format.merge_files import SequenceNumbers, merged_files
-from graveler.table_format.merge_results import MergedTable, MergeResult, SideTaken, TableConflicts, TableState
+from graveler.table_format.merge_results import (
+    MergedTable,
+    MergeResult,
+    MergeTerms,
+    SideTaken,
+    TableConflicts,
+    TableState,
+)
 from graveler.table_format.merge_sides import Compaction, SideChanges
+from graveler.table_format.merge_tables import merge_tables
 from graveler.table_format.table_metadata import encode_metadata
 from graveler.table_format.table_updates import apply_table_updates
 from tests.table_format.iceberg_branches import Branches, Work, path_of, rows_of
@@ -559,3 +568,21 @@ def test_a_commit_that_was_reverted_may_be_picked_again(
     main = branches.fork(commit, *between) if between else commit
     again = brought(branches, before, commit, brought(branches, commit, before, main))
     assert amounts(again) == rows
+
+
+@pytest.mark.parametrize("error", [NotFoundError, InvalidError], ids=["gone", "outside"])
+def test_a_new_table_whose_earlier_metadata_cannot_be_read_is_merged_by_its_rows(
+    branches: Branches, error: type[Exception]
+) -> None:
+    """Metadata that both sides registered may lie outside of the table's folder."""
+    before = branches.create(SCHEMA, append(1))
+    sides = branches.fork(before, append(2)), branches.fork(before, append(3))
+
+    def read_file(location: str) -> bytes:
+        if location == before.location:
+            raise error(location)
+        return branches.read_file(location)
+
+    result = merge_tables(None, *sides, read_file, MergeTerms(branches.folder, isolation="snapshot"))
+    assert isinstance(result, MergedTable), result
+    assert amounts(branches.write(result)) == {1: 1, 2: 2, 3: 3}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
-from graveler.errors import CorruptError, NotFoundError
+from graveler.errors import CorruptError, InvalidError, NotFoundError
 from graveler.model import TableReason
 from graveler.table_format.live_files import DATA, FileKey, LiveFile
 from graveler.table_format.manifests import ADDED, DELETED
@@ -109,7 +109,9 @@ def base_of_new_table(source: TableState, destination: TableState, read_file: Re
         if state.location == location:
             return state
     if location is not None:
-        with suppress(NotFoundError, CorruptError):
+        with suppress(
+            NotFoundError, CorruptError, InvalidError
+        ):  # gone, damaged, or outside, where it was registered from
             return TableState(read_table(read_file(location), location, stored=True), location)
     documents = [
         {name: value for name, value in state.metadata.items() if name not in _HISTORY_FIELDS}
