@@ -578,11 +578,15 @@ def test_a_new_table_whose_earlier_metadata_cannot_be_read_is_merged_by_its_rows
     before = branches.create(SCHEMA, append(1))
     sides = branches.fork(before, append(2)), branches.fork(before, append(3))
 
+    refused = []
+
     def read_file(location: str) -> bytes:
         if location == before.location:
+            refused.append(location)
             raise error(location)
         return branches.read_file(location)
 
     result = merge_tables(None, *sides, read_file, MergeTerms(branches.folder, isolation="snapshot"))
     assert isinstance(result, MergedTable), result
     assert amounts(branches.write(result)) == {1: 1, 2: 2, 3: 3}
+    assert refused == [before.location]

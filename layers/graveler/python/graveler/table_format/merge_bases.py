@@ -109,9 +109,8 @@ def base_of_new_table(source: TableState, destination: TableState, read_file: Re
         if state.location == location:
             return state
     if location is not None:
-        with suppress(
-            NotFoundError, CorruptError, InvalidError
-        ):  # gone, damaged, or outside, where it was registered from
+        # It may be gone, damaged, or outside of the table's folder, where both sides registered it from.
+        with suppress(NotFoundError, CorruptError, InvalidError):
             return TableState(read_table(read_file(location), location, stored=True), location)
     documents = [
         {name: value for name, value in state.metadata.items() if name not in _HISTORY_FIELDS}
